@@ -1,0 +1,194 @@
+//! The table of commands: wire name, parameters, result.
+//!
+//! [`Command`], [`Command::NAMES`], the typed trait [`RpcCommand`] that both ends use and the JSON
+//! schema all follow from the one table below. Adding a command is one row here and one handler in the
+//! server; the compiler lists the rest.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::wire::{self, WireError};
+
+mod bash;
+mod compaction;
+mod model;
+mod prompting;
+mod query;
+mod queue;
+mod retry;
+mod session;
+
+pub use bash::*;
+pub use compaction::*;
+pub use model::*;
+pub use prompting::*;
+pub use query::*;
+pub use queue::*;
+pub use retry::*;
+pub use session::*;
+
+/// A command with its name on the wire and the type of its result.
+pub trait RpcCommand: Serialize + DeserializeOwned + JsonSchema {
+    /// The wire name.
+    const NAME: &'static str;
+    /// What a successful response carries in `data`; `()` for none.
+    type Data: Serialize + DeserializeOwned + JsonSchema;
+}
+
+/// A command as it is written: its id, its name and its parameters in one object.
+#[derive(Debug, Serialize)]
+pub struct Request<'a, C> {
+    /// The correlation id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<&'a str>,
+    /// The wire name.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// The parameters.
+    #[serde(flatten)]
+    pub parameters: &'a C,
+}
+
+impl<'a, C: RpcCommand> Request<'a, C> {
+    /// A request with this id.
+    pub fn new(id: Option<&'a str>, parameters: &'a C) -> Self {
+        Self { id, kind: C::NAME, parameters }
+    }
+}
+
+/// What one row of the table says, for the schema.
+#[derive(Debug, Clone, Copy)]
+pub struct CommandRow {
+    /// The wire name.
+    pub name: &'static str,
+    /// The schema of the parameters.
+    pub parameters: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
+    /// The schema of `data`; `None` when a success carries none.
+    pub data: Option<fn(&mut schemars::SchemaGenerator) -> schemars::Schema>,
+}
+
+macro_rules! commands {
+    ($($name:literal => $variant:ident $(-> $data:ty)?;)+) => {
+        /// Any command of the table, with its parameters.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Command {
+            $(#[doc = concat!("`", $name, "`")] $variant($variant),)+
+        }
+
+        impl Command {
+            /// The wire names, in the order of the table.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// The rows of the table.
+            pub const TABLE: &'static [CommandRow] = &[$(CommandRow {
+                name: $name,
+                parameters: |generator| generator.subschema_for::<$variant>(),
+                data: commands!(@data $($data)?),
+            }),+];
+
+            /// Reads the parameters of the named command from the text of its record.
+            ///
+            /// `None` when the name is not in the table; an error names the field that is wrong.
+            pub fn read(name: &str, text: &str) -> Option<Result<Self, WireError>> {
+                match name {
+                    $($name => Some(wire::from_text::<$variant>(text).map(Self::$variant)),)+
+                    _ => None,
+                }
+            }
+
+            /// The wire name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $name,)+
+                }
+            }
+
+            /// The parameters as JSON.
+            pub fn parameters(&self) -> Result<Value, serde_json::Error> {
+                match self {
+                    $(Self::$variant(parameters) => serde_json::to_value(parameters),)+
+                }
+            }
+        }
+
+        $(impl RpcCommand for $variant {
+            const NAME: &'static str = $name;
+            type Data = commands!(@type $($data)?);
+        })+
+    };
+    (@data) => { None };
+    (@data $data:ty) => { Some(|generator| generator.subschema_for::<$data>()) };
+    (@type) => { () };
+    (@type $data:ty) => { $data };
+}
+
+commands! {
+    "prompt" => Prompt -> PromptResult;
+    "steer" => Steer -> QueuedResult;
+    "follow_up" => FollowUp -> QueuedResult;
+    "abort" => Abort;
+    "clear_queue" => ClearQueue -> ClearedQueue;
+    "new_session" => NewSession -> SessionChange;
+    "get_state" => GetState -> SessionState;
+    "get_messages" => GetMessages -> Messages;
+    "set_model" => SetModel -> crate::data::Model;
+    "cycle_model" => CycleModel -> Option<CycledModel>;
+    "get_available_models" => GetAvailableModels -> AvailableModels;
+    "set_thinking_level" => SetThinkingLevel;
+    "cycle_thinking_level" => CycleThinkingLevel -> Option<CycledThinkingLevel>;
+    "get_available_thinking_levels" => GetAvailableThinkingLevels -> AvailableThinkingLevels;
+    "set_steering_mode" => SetSteeringMode;
+    "set_follow_up_mode" => SetFollowUpMode;
+    "compact" => Compact -> crate::data::CompactionResult;
+    "set_auto_compaction" => SetAutoCompaction;
+    "set_auto_retry" => SetAutoRetry;
+    "abort_retry" => AbortRetry;
+    "bash" => Bash -> BashResult;
+    "abort_bash" => AbortBash;
+    "get_session_stats" => GetSessionStats -> SessionStats;
+    "export_html" => ExportHtml -> ExportedHtml;
+    "switch_session" => SwitchSession -> SessionChange;
+    "fork" => Fork -> ForkResult;
+    "clone" => CloneSession -> SessionChange;
+    "get_fork_messages" => GetForkMessages -> ForkMessages;
+    "get_entries" => GetEntries -> Entries;
+    "get_tree" => GetTree -> Tree;
+    "get_last_assistant_text" => GetLastAssistantText -> LastAssistantText;
+    "set_session_name" => SetSessionName;
+    "get_commands" => GetCommands -> SlashCommands;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_holds_the_33_commands_of_pi() {
+        assert_eq!(Command::NAMES.len(), 33);
+    }
+
+    #[test]
+    fn a_wrong_parameter_is_an_error_that_names_the_field_and_what_was_expected() {
+        let text = r#"{"id":"1","type":"set_auto_retry","enabled":"yes"}"#;
+        let error = Command::read("set_auto_retry", text).unwrap().unwrap_err().to_string();
+        assert!(error.contains("enabled") && error.contains("expected a boolean"), "{error}");
+        let error = Command::read("prompt", r#"{"type":"prompt"}"#).unwrap().unwrap_err().to_string();
+        assert!(error.contains("missing field `message`"), "{error}");
+        let text = r#"{"type":"prompt","message":"x","images":[{"type":"image","data":1}]}"#;
+        let error = Command::read("prompt", text).unwrap().unwrap_err().to_string();
+        assert!(error.starts_with("images[0]") && error.contains("data"), "{error}");
+        assert!(Command::read("foobar", "{}").is_none());
+    }
+
+    #[test]
+    fn a_request_is_one_object() {
+        let request = Request::new(Some("7"), &SetAutoRetry { enabled: true });
+        assert_eq!(
+            serde_json::to_string(&request).unwrap(),
+            r#"{"id":"7","type":"set_auto_retry","enabled":true}"#
+        );
+        assert_eq!(serde_json::to_string(&Request::new(None, &Abort {})).unwrap(), r#"{"type":"abort"}"#);
+    }
+}

@@ -1,0 +1,16 @@
+//! The Sampi coding-agent daemon as a library: agent, model providers, tools, sessions, modes.
+//!
+//! ARCHITECTURE.md at the root of the repository has the code map and the invariants.
+
+pub mod agent;
+pub mod cli;
+pub mod extensions;
+pub mod llm;
+pub mod modes;
+pub mod process;
+pub mod resources;
+pub mod session;
+pub mod tools;
+
+/// A boxed future, for traits that are used as objects.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,0 +1,164 @@
+//! Model providers: one trait, one folder an API. The shared parts (http, sse) know no vendor.
+//!
+//! A provider never fails as a function: whatever happens ends in a [`Completion`] whose message says
+//! so in `stopReason` and `errorMessage`, and whose [`Failure`] says of what kind it was.
+
+use std::time::Duration;
+
+use sampi_protocol::Shared;
+use sampi_protocol::data::{AgentMessage, AssistantMessage, Model, ThinkingLevel, Usage};
+use sampi_protocol::stream::AssistantMessageEvent;
+use secrecy::SecretString;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::BoxFuture;
+
+/// One request to a model.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    /// The model.
+    pub model: Model,
+    /// What authorises the request.
+    pub credentials: Credentials,
+    /// The context as the session gives it: system messages where they stand, all eight roles.
+    pub messages: Vec<Shared<AgentMessage>>,
+    /// The thinking level, one that the model supports.
+    pub thinking: ThinkingLevel,
+    /// The rest.
+    pub options: RequestOptions,
+}
+
+/// What authorises a request. Never shown by `Debug`.
+#[derive(Debug, Clone, Default)]
+pub struct Credentials {
+    /// The API key, sent the way the API wants it.
+    pub api_key: Option<SecretString>,
+    /// Further headers, with resolved values.
+    pub headers: Vec<(String, SecretString)>,
+    /// True to send the key as `Authorization: Bearer` whatever the API wants.
+    pub bearer: bool,
+}
+
+/// Options of a request.
+#[derive(Debug, Clone, Default)]
+pub struct RequestOptions {
+    /// The session, for cache affinity.
+    pub session_id: Option<String>,
+    /// The most output tokens; the model's own limit when absent.
+    pub max_tokens: Option<u64>,
+    /// How long the stream may be silent, headers included; no limit when absent.
+    pub idle_timeout: Option<Duration>,
+    /// How long to keep the prompt cache.
+    pub cache_retention: CacheRetention,
+    /// Tokens of thinking for each level, where the user set them.
+    pub thinking_budgets: ThinkingBudgets,
+    /// True to leave images out (`images.blockImages`).
+    pub block_images: bool,
+}
+
+/// How long the provider should keep the prompt cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CacheRetention {
+    /// No caching.
+    None,
+    /// The provider's usual time.
+    #[default]
+    Short,
+    /// As long as the provider offers.
+    Long,
+}
+
+/// Tokens of thinking for each level, where the user set them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ThinkingBudgets {
+    /// For `minimal`.
+    pub minimal: Option<u64>,
+    /// For `low`.
+    pub low: Option<u64>,
+    /// For `medium`.
+    pub medium: Option<u64>,
+    /// For `high`.
+    pub high: Option<u64>,
+}
+
+/// What a provider reports while it streams.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StreamUpdate {
+    /// The response began. At most one, before any event; the message has the stop reason `pending`.
+    Start(Box<AssistantMessage>),
+    /// A block began, grew or ended. Never `start`, `done` or `error`.
+    Event {
+        /// What happened.
+        event: AssistantMessageEvent,
+        /// The usage so far.
+        usage: Usage,
+    },
+}
+
+/// Where a provider reports to. Bounded: a slow reader slows the stream down.
+pub type UpdateSink = mpsc::Sender<StreamUpdate>;
+
+/// How a request ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Completion {
+    /// The whole message, or what there is of it. Its stop reason is never `pending`.
+    pub message: AssistantMessage,
+    /// Set when the stop reason is `error`.
+    pub failure: Option<Failure>,
+}
+
+/// Why a request failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The kind, which decides about retry and overflow recovery.
+    pub kind: FailureKind,
+    /// The HTTP status.
+    pub status: Option<u16>,
+    /// How long the provider asks to wait.
+    pub retry_after: Option<Duration>,
+}
+
+/// Kinds of failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The credentials are missing, wrong or not allowed to do this.
+    Auth,
+    /// Too many requests. Worth another try.
+    RateLimit,
+    /// The provider has no capacity now. Worth another try.
+    Overloaded,
+    /// The request is longer than the model's context.
+    Overflow,
+    /// The provider refuses the request as such.
+    InvalidRequest,
+    /// The connection failed, was cut, or stayed silent for too long. Worth another try.
+    Network,
+    /// The provider failed. Worth another try.
+    Server,
+    /// The provider's filter stopped the answer.
+    ContentFilter,
+    /// The account's quota or balance is used up.
+    Quota,
+    /// Anything else.
+    Other,
+}
+
+impl FailureKind {
+    /// True when the same request may succeed later.
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Self::RateLimit | Self::Overloaded | Self::Network | Self::Server)
+    }
+}
+
+/// An API of a vendor.
+pub trait Provider: Send + Sync {
+    /// Sends a request and reports the response as it comes. Ends soon after `cancel` is cancelled, with
+    /// a message that has the stop reason `aborted`.
+    fn stream<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        updates: &'a UpdateSink,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Completion>;
+}

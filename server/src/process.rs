@@ -1,0 +1,1 @@
+//! Child processes: spawn, kill the whole tree, bounded output.
