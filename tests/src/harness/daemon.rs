@@ -269,6 +269,31 @@ impl Daemon {
         self.wait_for(json!({ "type": "agent_settled" })).await
     }
 
+    /// Waits until a running shell command has written something that the predicate takes; gives back all
+    /// that it wrote so far.
+    pub async fn bash_output(&self, id: &Value, wanted: impl Fn(&str) -> bool) -> String {
+        let written = Mutex::new(String::new());
+        let pattern = json!({ "type": "bash_execution_update", "id": id });
+        let is_enough = |record: &Value| {
+            if !super::matches(&pattern, record) {
+                return false;
+            }
+            let mut written = written.lock().unwrap();
+            written.push_str(record["delta"].as_str().unwrap_or_default());
+            wanted(&written)
+        };
+        self.find(Mark(0), "enough output of the shell command", is_enough).await;
+        written.into_inner().unwrap()
+    }
+
+    /// Waits until a running tool call has reported a text that the predicate takes, and gives it back.
+    pub async fn tool_output(&self, call: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let pattern = json!({ "type": "tool_execution_update", "toolCallId": call });
+        let text_of = |record: &Value| text_of_content(&record["partialResult"]["content"]);
+        let is_enough = |record: &Value| super::matches(&pattern, record) && wanted(&text_of(record));
+        text_of(&self.find(Mark(0), "enough output of the tool", is_enough).await.1)
+    }
+
     /// Stops reading stdout, as a host does that is busy.
     pub fn pause_reading(&self) {
         self.reading.send_replace(false);
@@ -358,6 +383,15 @@ impl Daemon {
     pub fn fail(&self, what: &str) -> ! {
         let (records, stderr) = (self.records.transcript(), self.stderr());
         panic!("{what}\nrecords:\n{records}stderr:\n{stderr}");
+    }
+}
+
+/// The text of a message's or a result's content.
+pub fn text_of_content(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
+        _ => String::new(),
     }
 }
 

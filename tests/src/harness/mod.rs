@@ -29,7 +29,7 @@ mod records;
 use std::time::Duration;
 
 pub use builder::{DaemonBuilder, Model, Workspace};
-pub use daemon::{Daemon, Exit, Failure};
+pub use daemon::{Daemon, Exit, Failure, text_of_content};
 pub use locate::{DaemonCommand, is_reference};
 pub use normalise::Normaliser;
 pub use pattern::matches;
