@@ -1,1 +1,18 @@
-//! Tests.
+//! The end-to-end tests: a daemon, a scripted model, and what a host sees. See `tests/src/lib.rs`.
+//!
+//! A comment `case N` names the field case that a test stands for.
+
+mod abort;
+mod architecture;
+mod bad_input;
+mod bash;
+mod framing;
+mod images;
+mod models;
+mod prompting;
+mod queues;
+mod secrets;
+mod sessions;
+mod start_stop;
+mod tools;
+mod transcripts;
