@@ -95,12 +95,10 @@ async fn the_first_request_has_a_system_prompt_with_the_working_directory_and_th
     llm.push(text("ok"));
     let daemon = Daemon::builder(&llm).spawn().await;
     daemon.run("hi").await;
-    let request = &llm.requests()[0];
+    let request = llm.request(0).await;
     let system = RecordedRequest::text_of(request.messages_of("system")[0]);
     assert!(system.contains(daemon.workspace().cwd().to_str().unwrap()), "{system}");
-    let tools: Vec<&Value> =
-        request.body["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]).collect();
-    assert_eq!(json!(tools), json!(["read", "bash", "edit", "write"]));
+    assert_eq!(request.tool_names(), ["read", "bash", "edit", "write"]);
     daemon.finish().await;
     llm.finish();
 }

@@ -146,13 +146,7 @@ async fn only_the_tools_of_the_command_line_are_offered_and_no_other_runs() {
     llm.push(text("ok"));
     let daemon = Daemon::builder(&llm).args(["--tools", "read,ls"]).spawn().await;
     daemon.run("go").await;
-    let names: Vec<&Value> = llm.requests()[0].body["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| &tool["function"]["name"])
-        .collect();
-    assert_eq!(json!(names), json!(["read", "ls"]));
+    assert_eq!(llm.requests()[0].tool_names(), ["read", "ls"]);
     let told = RecordedRequest::text_of(llm.requests()[1].messages_of("tool")[0]);
     assert_eq!(told, "Tool bash not found");
     assert!(!daemon.workspace().cwd().join("made").exists());
