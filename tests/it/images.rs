@@ -1,1 +1,99 @@
-//! images
+//! Images in prompts and from tools.
+
+use sampi_tests::fake_llm::{FakeLlm, text, tool_call};
+use sampi_tests::harness::{Daemon, Model};
+use serde_json::{Value, json};
+
+/// A PNG of one pixel.
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// The bytes of [`PIXEL`].
+fn pixel_bytes() -> Vec<u8> {
+    let mut bits = 0u32;
+    let mut count = 0;
+    let mut bytes = Vec::new();
+    for character in PIXEL.bytes().take_while(|byte| *byte != b'=') {
+        let value = match character {
+            b'A'..=b'Z' => character - b'A',
+            b'a'..=b'z' => character - b'a' + 26,
+            b'0'..=b'9' => character - b'0' + 52,
+            b'+' => 62,
+            _ => 63,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push(u8::try_from(bits >> count & 0xff).unwrap());
+        }
+    }
+    bytes
+}
+
+fn image(data: &str) -> Value {
+    json!({ "type": "image", "data": data, "mimeType": "image/png" })
+}
+
+fn prompt_with(data: &str) -> Value {
+    json!({ "type": "prompt", "message": "look", "images": [image(data)] })
+}
+
+#[tokio::test]
+async fn an_image_of_a_prompt_goes_to_the_model_in_the_form_of_its_api() {
+    let llm = FakeLlm::start().await;
+    llm.push(text("nice"));
+    let daemon = Daemon::builder(&llm).spawn().await;
+    daemon.ok(prompt_with(PIXEL)).await;
+    daemon.settled().await;
+    let user = llm.requests()[0].messages_of("user")[0].clone();
+    assert_eq!(user["content"][1]["image_url"]["url"], format!("data:image/png;base64,{PIXEL}"));
+    daemon.finish().await;
+    llm.finish();
+}
+
+// case 7
+#[tokio::test]
+async fn a_two_megabyte_image_goes_in_and_comes_back_unchanged() {
+    let llm = FakeLlm::start().await;
+    llm.push(text("nice"));
+    let daemon = Daemon::builder(&llm).spawn().await;
+    let data = "iVBORw0KGgoAAAAN".repeat(125_000);
+    daemon.ok(prompt_with(&data)).await;
+    daemon.settled().await;
+    let messages = daemon.messages().await;
+    assert!(messages[1]["content"][1]["data"].as_str() == Some(&data), "the image comes back");
+    let sent = llm.requests()[0].body.to_string();
+    assert!(sent.contains(&data), "the image went to the model");
+    daemon.finish().await;
+    llm.finish();
+}
+
+#[tokio::test]
+async fn a_model_without_eyes_gets_no_image() {
+    let llm = FakeLlm::start().await;
+    llm.push(text("I see nothing."));
+    let daemon = Daemon::builder(&llm).model(Model::Reasoning).spawn().await;
+    daemon.ok(prompt_with(PIXEL)).await;
+    daemon.settled().await;
+    assert!(!llm.requests()[0].body.to_string().contains(PIXEL));
+    // What the user sent is in the session all the same.
+    assert_eq!(daemon.messages().await[1]["content"][1]["data"], PIXEL);
+    daemon.finish().await;
+    llm.finish();
+}
+
+#[tokio::test]
+async fn an_image_that_is_read_goes_to_the_model() {
+    let llm = FakeLlm::start().await;
+    llm.push(tool_call("c1", "read", json!({ "path": "pixel.png" })));
+    llm.push(text("nice"));
+    let daemon = Daemon::builder(&llm).file("pixel.png", pixel_bytes()).spawn().await;
+    daemon.run("go").await;
+    let end = &daemon.all(json!({ "type": "tool_execution_end" }))[0];
+    let blocks = end["result"]["content"].as_array().unwrap();
+    assert!(blocks.iter().any(|block| block["type"] == "image" && block["mimeType"] == "image/png"), "{end}");
+    assert!(llm.requests()[1].body.to_string().contains("data:image/png;base64,"));
+    daemon.finish().await;
+    llm.finish();
+}

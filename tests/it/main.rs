@@ -2,6 +2,9 @@
 //!
 //! A comment `case N` names the field case that a test stands for.
 
+// These are tests throughout, helper functions included.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod abort;
 mod architecture;
 mod bad_input;

@@ -22,6 +22,7 @@ pub(super) enum Part {
     ToolCall { id: String, name: String, arguments: Vec<String> },
     Wait(Gate),
     Cut,
+    End,
     Hang,
 }
 
@@ -103,6 +104,11 @@ impl Answer {
     /// Cuts the connection here.
     pub fn cut(self) -> Self {
         self.part(Part::Cut)
+    }
+
+    /// Ends the stream here as if all was said, without a stop reason.
+    pub fn end(self) -> Self {
+        self.part(Part::End)
     }
 
     /// Sends nothing more and keeps the connection open.

@@ -111,6 +111,7 @@ pub(super) fn steps(answer: &Answer, request: &RecordedRequest) -> Vec<Step> {
             }
             Part::Wait(gate) => writer.steps.push(Step::Wait(gate.clone())),
             Part::Cut => writer.steps.push(Step::Cut),
+            Part::End => writer.steps.push(Step::End),
             Part::Hang => writer.steps.push(Step::Hang),
         }
     }

@@ -65,6 +65,14 @@ impl RecordedRequest {
         self.messages_of("user").into_iter().map(Self::text_of).collect()
     }
 
+    /// The names of the tools that the model may call.
+    pub fn tool_names(&self) -> Vec<String> {
+        let tools = self.body["tools"].as_array().into_iter().flatten();
+        let name =
+            |tool: &Value| tool["function"]["name"].as_str().or(tool["name"].as_str()).map(str::to_owned);
+        tools.filter_map(name).collect()
+    }
+
     pub(super) async fn read(request: Request) -> Self {
         let (head, body) = request.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();

@@ -50,6 +50,7 @@ pub(super) fn steps(answer: &Answer, request: &RecordedRequest) -> Vec<Step> {
             }
             Part::Wait(gate) => steps.push(Step::Wait(gate.clone())),
             Part::Cut => steps.push(Step::Cut),
+            Part::End => steps.push(Step::End),
             Part::Hang => steps.push(Step::Hang),
         }
     }

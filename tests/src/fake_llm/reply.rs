@@ -27,6 +27,7 @@ pub(super) enum Step {
     Send(String),
     Wait(Gate),
     Cut,
+    End,
     Hang,
 }
 
@@ -106,6 +107,7 @@ fn stream(steps: VecDeque<Step>, guard: EndOnDrop) -> Body {
                     steps.clear();
                     return Some((Err(io::Error::from(io::ErrorKind::ConnectionReset)), (steps, guard)));
                 }
+                Step::End => return None,
                 Step::Hang => std::future::pending().await,
             }
         }
