@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
+pub use crate::process::ShellSettings;
 
 /// A tool that the model may call.
 pub trait Tool: Send + Sync {
@@ -48,15 +49,6 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Takes results so far.
     pub progress: ProgressSink,
-}
-
-/// The shell that commands run in.
-#[derive(Debug, Clone, Default)]
-pub struct ShellSettings {
-    /// The shell's path; found by itself when absent.
-    pub path: Option<PathBuf>,
-    /// Put before every command on a line of its own.
-    pub command_prefix: Option<String>,
 }
 
 /// What the `read` tool does with images.
