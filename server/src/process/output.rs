@@ -113,7 +113,10 @@ impl OutputCollector {
         let omitted = self.bytes - 2 * half;
         let head = read_part(file, 0, half)?;
         let tail = read_part(file, self.bytes - half, half)?;
-        Ok(FullOutput { text: format!("{head}\n\n[... {omitted} bytes omitted ...]\n\n{tail}"), truncated: true })
+        Ok(FullOutput {
+            text: format!("{head}\n\n[... {omitted} bytes omitted ...]\n\n{tail}"),
+            truncated: true,
+        })
     }
 
     fn size(&self) -> TextSize {

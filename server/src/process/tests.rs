@@ -17,7 +17,8 @@ fn command(text: &str) -> ShellCommand {
 
 async fn run(text: &str) -> (ShellEnd, String) {
     let mut output = String::new();
-    let end = run_shell(&command(text), &CancellationToken::new(), |text| output.push_str(text)).await.unwrap();
+    let end =
+        run_shell(&command(text), &CancellationToken::new(), |text| output.push_str(text)).await.unwrap();
     (end, output)
 }
 
@@ -192,7 +193,8 @@ async fn the_users_command_has_clean_output_and_a_file_for_a_long_one() {
 #[tokio::test]
 async fn a_cancelled_command_of_the_user_has_its_output_and_no_exit_code() {
     let cancel = CancellationToken::new();
-    let result = execute_bash(&command("echo start; sleep 1000"), &cancel, |_| cancel.cancel()).await.unwrap();
+    let result =
+        execute_bash(&command("echo start; sleep 1000"), &cancel, |_| cancel.cancel()).await.unwrap();
     let expected = BashResult { output: "start\n".into(), cancelled: true, ..BashResult::default() };
     assert_eq!(result, expected);
 }
