@@ -15,6 +15,8 @@ pub mod openai_completions;
 mod partial_json;
 mod registry;
 mod scripted;
+#[cfg(test)]
+mod socket_tests;
 mod sse;
 #[cfg(test)]
 mod testing;

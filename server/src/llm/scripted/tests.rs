@@ -172,7 +172,7 @@ async fn without_a_script_the_model_uses_its_tools_and_sums_up() {
     assert_eq!(updates[1], "thinking_start 0");
     let read = end.message.tool_calls().next().unwrap().clone();
     assert_eq!((read.name.as_str(), read.arguments.get("path")), ("read", Some(&json!("notes.txt"))));
-    let done = answer("demo", "toolUse", json!([read]));
+    let done = answer("demo", "toolUse", serde_json::to_value(&end.message.content).unwrap());
     let given = result(read.id.as_str(), json!([{ "type": "text", "text": "first\nsecond" }]));
     let (_, end) = run_with(&provider, &ask(json!([system(), user("look at notes.txt"), done, given]))).await;
     assert!(end.message.text().contains("2 lines; the first is: first"), "{}", end.message.text());
