@@ -68,7 +68,7 @@ impl Session {
                 continue;
             }
             let replacement = edit.and_then(|edit| edit.replacement.as_ref()).map(|new| &new.content);
-            let Some(entry) = self.entry_at(position) else { continue };
+            let Some(entry) = self.decode(position) else { continue };
             for message in contribution(&entry) {
                 let message = match replacement.and_then(|content| replaced(&message, content)) {
                     Some(message) => Shared::new(message),
@@ -89,8 +89,8 @@ impl Session {
         };
         let (before, after) = path.split_at(at);
         let mut selected: Vec<Position> = after.first().copied().into_iter().collect();
-        let first_kept = selected.first().and_then(|position| match self.entry_at(*position).as_deref() {
-            Some(SessionEntry::CompactionEntry(entry)) => Some(entry.first_kept_entry_id.clone()),
+        let first_kept = selected.first().and_then(|position| match self.decode(*position) {
+            Some(SessionEntry::CompactionEntry(entry)) => Some(entry.first_kept_entry_id),
             _ => None,
         });
         let from = first_kept.and_then(|id| {
@@ -109,9 +109,9 @@ impl Session {
     fn edits(&self, path: &[Position]) -> HashMap<String, ContextEditEntry> {
         path.iter()
             .filter(|position| self.index.node(**position).is_some_and(|node| node.kind == Kind::ContextEdit))
-            .filter_map(|position| match self.entry_at(*position).as_deref() {
+            .filter_map(|position| match self.decode(*position) {
                 Some(SessionEntry::ContextEditEntry(edit)) => {
-                    Some((edit.target_id.as_str().to_owned(), edit.clone()))
+                    Some((edit.target_id.as_str().to_owned(), edit))
                 }
                 _ => None,
             })
@@ -131,7 +131,7 @@ impl Session {
                 Kind::ThinkingLevelChange => found.thinking_level.is_none(),
                 _ => false,
             };
-            if let Some(entry) = wanted.then(|| self.entry_at(*position)).flatten() {
+            if let Some(entry) = wanted.then(|| self.decode(*position)).flatten() {
                 note_choice(&entry, &mut found);
             }
         }

@@ -6,7 +6,6 @@ use std::path::Path;
 use sampi_protocol::Shared;
 use sampi_protocol::Unknown;
 use sampi_protocol::data::{AgentMessage, EntryId, SessionEntry, StopReason};
-use sampi_protocol::wire::from_text;
 use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -61,29 +60,27 @@ impl Session {
         self.body(self.position(id)?)
     }
 
-    /// An entry whose body is not what its type promises is given as unknown.
     pub(super) fn entry_at(&self, position: Position) -> Option<Shared<SessionEntry>> {
-        let json = match self.body(position) {
-            Ok(json) => json,
+        let entry = self.decode(position)?;
+        let json = self.body(position).ok()?;
+        Some(Shared::with_json(entry, json))
+    }
+
+    /// An entry whose body is not what its type promises is given as unknown.
+    pub(super) fn decode(&self, position: Position) -> Option<SessionEntry> {
+        let text = match self.text(position) {
+            Ok(text) => text,
             Err(error) => {
                 tracing::warn!("an entry cannot be read: {error}");
                 return None;
             }
         };
-        let entry = match from_text::<SessionEntry>(json.get()) {
-            Ok(entry) => entry,
-            Err(error) => match serde_json::from_str::<Value>(json.get()) {
-                Ok(value) => {
-                    tracing::warn!("an entry is not what its type promises: {error}");
-                    SessionEntry::Unknown(Unknown::new(value))
-                }
-                Err(error) => {
-                    tracing::warn!("an entry cannot be read: {error}");
-                    return None;
-                }
-            },
+        let error = match serde_json::from_str::<SessionEntry>(&text) {
+            Ok(entry) => return Some(entry),
+            Err(error) => error,
         };
-        Some(Shared::with_json(entry, json))
+        tracing::warn!("an entry is not what its type promises: {error}");
+        serde_json::from_str::<Value>(&text).ok().map(|value| SessionEntry::Unknown(Unknown::new(value)))
     }
 
     /// Every entry after `since`, or all of them, in the order in which they were appended.
@@ -107,7 +104,7 @@ impl Session {
             if position > from {
                 put(out, b",")?;
             }
-            put(out, self.body(position)?.get().as_bytes())?;
+            put(out, self.text(position)?.as_bytes())?;
         }
         put(out, b"]")
     }
@@ -139,7 +136,7 @@ impl Session {
                         put(out, b",")?;
                     }
                     put(out, br#"{"entry":"#)?;
-                    put(out, self.body(position)?.get().as_bytes())?;
+                    put(out, self.text(position)?.as_bytes())?;
                     put(out, br#","children":["#)?;
                     let children = children.get_mut(position).map(std::mem::take).unwrap_or_default();
                     open.push((Some(position), children.into_iter(), true));
@@ -193,7 +190,7 @@ impl Session {
     }
 
     pub(super) fn user_text(&self, position: Position) -> Option<String> {
-        match &*self.entry_at(position)? {
+        match &self.decode(position)? {
             SessionEntry::MessageEntry(entry) => match &*entry.message {
                 AgentMessage::User(message) => Some(message.content.text().into_owned()),
                 _ => None,

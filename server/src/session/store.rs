@@ -1,5 +1,6 @@
 //! An open session: opening, appending, saving, moving the leaf.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use sampi_protocol::Shared;
@@ -373,22 +374,26 @@ impl Session {
         self.index.find(id).ok_or_else(|| SessionError::EntryNotFound(id.to_owned()))
     }
 
-    /// The JSON of an entry.
-    pub(super) fn body(&self, position: Position) -> Result<Box<RawValue>, SessionError> {
+    /// The JSON of an entry. It is whole: the pass over the file saw to that.
+    pub(super) fn text(&self, position: Position) -> Result<Cow<'_, str>, SessionError> {
         let not_found = || SessionError::EntryNotFound(position.to_string());
         match &self.index.node(position).ok_or_else(not_found)?.body {
-            Body::Memory(json) => Ok(json.clone()),
+            Body::Memory(json) => Ok(Cow::Borrowed(json.get())),
             Body::File { offset, length, repair: needs_repair } => {
                 let file = self.open_file().ok_or_else(not_found)?;
                 let bytes = file.read_at(*offset, *length).map_err(SessionError::io("read", file.path()))?;
-                let text = match String::from_utf8(bytes) {
+                Ok(Cow::Owned(match String::from_utf8(bytes) {
                     Ok(text) if !needs_repair => text,
-                    Ok(text) => repair(text.as_bytes()).0.into_owned(),
-                    Err(error) => repair(error.as_bytes()).0.into_owned(),
-                };
-                Ok(RawValue::from_string(text.trim().to_owned())?)
+                    Ok(text) => repair(text.trim().as_bytes()).0.into_owned(),
+                    Err(error) => repair(error.as_bytes()).0.trim().to_owned(),
+                }))
             }
         }
+    }
+
+    /// The JSON of an entry, checked once more.
+    pub(super) fn body(&self, position: Position) -> Result<Box<RawValue>, SessionError> {
+        Ok(RawValue::from_string(self.text(position)?.into_owned())?)
     }
 
     pub(super) fn open_file(&self) -> Option<&SessionFile> {
