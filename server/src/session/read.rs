@@ -5,7 +5,7 @@ use std::path::Path;
 
 use sampi_protocol::Shared;
 use sampi_protocol::Unknown;
-use sampi_protocol::data::{AgentMessage, EntryId, SessionEntry, StopReason};
+use sampi_protocol::data::{AgentMessage, EntryId, SessionEntry};
 use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -42,7 +42,7 @@ impl Session {
     }
 
     fn ids(&self, path: Vec<Position>) -> Vec<EntryId> {
-        path.into_iter().filter_map(|at| self.index.node(at)).map(|node| EntryId::from(&*node.id)).collect()
+        path.into_iter().filter_map(|at| self.index.node(at)).map(|node| node.id.clone()).collect()
     }
 
     /// How many entries the session has, on all branches.
@@ -156,7 +156,7 @@ impl Session {
     }
 
     fn write_label(&self, position: Position, out: &mut dyn Write) -> Result<(), SessionError> {
-        let label = self.index.node(position).and_then(|node| self.index.label(&node.id));
+        let label = self.index.node(position).and_then(|node| self.index.label(node.id.as_str()));
         let Some(label) = label else { return Ok(()) };
         put(out, br#","label":"#)?;
         put(out, serde_json::to_string(&label.text)?.as_bytes())?;
@@ -184,7 +184,7 @@ impl Session {
         let users = self.index.nodes().iter().enumerate();
         users
             .filter(|(_, node)| node.kind == Kind::Message(Role::User))
-            .filter_map(|(at, node)| Some((EntryId::from(&*node.id), self.user_text(at)?)))
+            .filter_map(|(at, node)| Some((node.id.clone(), self.user_text(at)?)))
             .filter(|(_, text)| !text.is_empty())
             .collect()
     }
@@ -197,17 +197,6 @@ impl Session {
             },
             _ => None,
         }
-    }
-
-    /// The text of the last assistant message of the context that has one.
-    pub fn last_assistant_text(&mut self) -> Option<String> {
-        let context = self.context();
-        context.messages.iter().rev().find_map(|message| {
-            let message = message.message.as_assistant()?;
-            let text = message.text().trim().to_owned();
-            let empty_end = text.is_empty() && message.stop_reason != StopReason::Stop;
-            (!empty_end && !text.is_empty()).then_some(text)
-        })
     }
 
     /// The folder that the session's file is in.

@@ -237,7 +237,7 @@ fn add_without_id(line: &Line<'_>, text: &str, index: &mut Index, notes: &mut No
         }
         number = number.wrapping_add(1 << 24);
     };
-    let parent = index.nodes().last().map(|node| Value::from(&*node.id));
+    let parent = index.nodes().last().map(|node| Value::from(node.id.as_str()));
     entry.insert("id".to_owned(), id.clone().into());
     entry.insert("parentId".to_owned(), parent.unwrap_or(Value::Null));
     entry.entry("timestamp").or_insert_with(|| Value::from(""));
