@@ -9,6 +9,8 @@ use sampi_protocol::data::{
     Untagged,
 };
 use sampi_protocol::{Shared, Unknown};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::index::{Kind, Position, Role};
 use super::{NewEntry, Session, stamp};
@@ -43,12 +45,24 @@ pub(super) struct ContextCache {
 impl Session {
     /// The context of the active branch. It is built once and then follows the entries that are appended.
     pub fn context(&mut self) -> Arc<Context> {
-        if let Some(cache) = self.context.as_ref().filter(|cache| cache.leaf == self.leaf) {
-            return Arc::clone(&cache.context);
+        if let Some(context) = self.kept_context() {
+            return context;
         }
         let context = Arc::new(self.build_context());
         self.context = Some(ContextCache { leaf: self.leaf, context: Arc::clone(&context) });
         context
+    }
+
+    fn kept_context(&self) -> Option<Arc<Context>> {
+        let cache = self.context.as_ref().filter(|cache| cache.leaf == self.leaf)?;
+        Some(Arc::clone(&cache.context))
+    }
+
+    /// The text of the last assistant message of the context that has one.
+    pub fn last_assistant_text(&self) -> Option<String> {
+        let context = self.kept_context().unwrap_or_else(|| Arc::new(self.build_context()));
+        let mut texts = context.messages.iter().rev().filter_map(|message| message.message.as_assistant());
+        texts.find_map(|message| Some(message.text().trim().to_owned()).filter(|text| !text.is_empty()))
     }
 
     fn build_context(&self) -> Context {
@@ -63,22 +77,34 @@ impl Session {
             ) {
                 continue;
             }
-            let edit = edits.get(&*node.id);
+            let edit = edits.get(node.id.as_str());
             if edit.is_some_and(|edit| edit.replacement.is_none()) {
                 continue;
             }
             let replacement = edit.and_then(|edit| edit.replacement.as_ref()).map(|new| &new.content);
-            let Some(entry) = self.entry_at(position) else { continue };
-            for message in contribution(&entry) {
+            for message in self.contribution_at(position, node.kind) {
                 let message = match replacement.and_then(|content| replaced(&message, content)) {
                     Some(message) => Shared::new(message),
                     None => message,
                 };
-                messages.push(ContextMessage { entry: EntryId::from(&*node.id), message });
+                messages.push(ContextMessage { entry: node.id.clone(), message });
             }
         }
         let (model, thinking_level) = self.choices(&path);
         Context { messages, model, thinking_level }
+    }
+
+    /// The messages that the entry at this place gives to the context.
+    fn contribution_at(&self, position: Position, kind: Kind) -> Vec<Shared<AgentMessage>> {
+        // A message whose role is known is read straight into its struct: contexts can be large.
+        let message = match kind {
+            Kind::Message(role) => self.text(position).ok().and_then(|text| read_message(role, &text)),
+            _ => None,
+        };
+        match message {
+            Some(message) => vec![Shared::new(message)],
+            None => self.decode(position).iter().flat_map(contribution).collect(),
+        }
     }
 
     /// The entries that the latest compaction on the path leaves, that compaction first.
@@ -89,13 +115,12 @@ impl Session {
         };
         let (before, after) = path.split_at(at);
         let mut selected: Vec<Position> = after.first().copied().into_iter().collect();
-        let first_kept = selected.first().and_then(|position| match self.entry_at(*position).as_deref() {
-            Some(SessionEntry::CompactionEntry(entry)) => Some(entry.first_kept_entry_id.clone()),
+        let first_kept = selected.first().and_then(|position| match self.decode(*position) {
+            Some(SessionEntry::CompactionEntry(entry)) => Some(entry.first_kept_entry_id),
             _ => None,
         });
-        let from = first_kept.and_then(|id| {
-            before.iter().position(|p| self.index.node(*p).is_some_and(|node| *node.id == *id.as_str()))
-        });
+        let from = first_kept
+            .and_then(|id| before.iter().position(|p| self.index.node(*p).is_some_and(|node| node.id == id)));
         if let Some(kept) = from.and_then(|from| before.get(from..)) {
             selected.extend(kept.iter().filter(|position| {
                 !matches!(kind(position), Some(Kind::Compaction | Kind::Message(Role::System)))
@@ -109,9 +134,9 @@ impl Session {
     fn edits(&self, path: &[Position]) -> HashMap<String, ContextEditEntry> {
         path.iter()
             .filter(|position| self.index.node(**position).is_some_and(|node| node.kind == Kind::ContextEdit))
-            .filter_map(|position| match self.entry_at(*position).as_deref() {
+            .filter_map(|position| match self.decode(*position) {
                 Some(SessionEntry::ContextEditEntry(edit)) => {
-                    Some((edit.target_id.as_str().to_owned(), edit.clone()))
+                    Some((edit.target_id.as_str().to_owned(), edit))
                 }
                 _ => None,
             })
@@ -131,7 +156,7 @@ impl Session {
                 Kind::ThinkingLevelChange => found.thinking_level.is_none(),
                 _ => false,
             };
-            if let Some(entry) = wanted.then(|| self.entry_at(*position)).flatten() {
+            if let Some(entry) = wanted.then(|| self.decode(*position)).flatten() {
                 note_choice(&entry, &mut found);
             }
         }
@@ -226,6 +251,26 @@ impl ContextCache {
             }
         }
         there
+    }
+}
+
+/// The message in the JSON of a message entry; `None` when it is not what its role promises.
+fn read_message(role: Role, entry: &str) -> Option<AgentMessage> {
+    #[derive(Deserialize)]
+    struct Line<T> {
+        message: T,
+    }
+
+    fn read<T: DeserializeOwned>(entry: &str) -> Option<T> {
+        serde_json::from_str::<Line<T>>(entry).ok().map(|line| line.message)
+    }
+
+    match role {
+        Role::System => read(entry).map(AgentMessage::System),
+        Role::User => read(entry).map(AgentMessage::User),
+        Role::Assistant => read(entry).map(AgentMessage::Assistant),
+        Role::ToolResult => read(entry).map(AgentMessage::ToolResult),
+        Role::Other => None,
     }
 }
 

@@ -76,7 +76,7 @@ pub enum SessionError {
     },
     /// An id that cannot be part of a file name.
     #[error(
-        "invalid session id {id:?}: use letters, digits, '.', '_' and '-', starting and ending with a letter or digit"
+        "Session id must be non-empty, contain only alphanumeric characters, '-', '_', and '.', and start and end with an alphanumeric character"
     )]
     InvalidId {
         /// The id.

@@ -94,6 +94,13 @@ impl SessionFile {
         self.access
     }
 
+    /// Lets go of the lock.
+    pub(super) fn unlock(&self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!("cannot unlock {}: {error}", self.path.display());
+        }
+    }
+
     pub(super) fn end(&self) -> Place {
         self.end
     }

@@ -98,8 +98,7 @@ impl Session {
         plan: &[(Position, Option<Position>)],
         mut sink: impl FnMut(Box<RawValue>) -> Result<(), SessionError>,
     ) -> Result<(), SessionError> {
-        let id_of =
-            |at: Option<Position>| at.and_then(|at| self.index.node(at)).map(|node| EntryId::from(&*node.id));
+        let id_of = |at: Option<Position>| at.and_then(|at| self.index.node(at)).map(|node| node.id.clone());
         for (position, parent) in plan {
             let json = self.body(*position)?;
             let same = self.index.node(*position).is_some_and(|node| node.parent == *parent);
@@ -108,11 +107,11 @@ impl Session {
         let mut parent_id = id_of(plan.last().map(|(position, _)| *position));
         for (position, _) in plan {
             let Some(node) = self.index.node(*position) else { continue };
-            let Some(Label { text, timestamp }) = self.index.label(&node.id) else { continue };
+            let Some(Label { text, timestamp }) = self.index.label(node.id.as_str()) else { continue };
             let id = EntryId::from(stamp::entry_id(|id| self.index.find(id).is_some()));
             let label = LabelEntry {
                 base: EntryBase { id: id.clone(), parent_id, timestamp: timestamp.clone() },
-                target_id: EntryId::from(&*node.id),
+                target_id: node.id.clone(),
                 label: Some(text.clone()),
                 extra: Untagged::default(),
             };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sampi_protocol::data::Usage;
+use sampi_protocol::data::{EntryId, Usage};
 use serde_json::value::RawValue;
 
 use super::record::Head;
@@ -79,7 +79,7 @@ pub(super) enum Body {
 /// One entry.
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) id: Box<str>,
+    pub(super) id: EntryId,
     pub(super) parent: Option<Position>,
     pub(super) kind: Kind,
     pub(super) body: Body,
@@ -246,7 +246,7 @@ impl Index {
         if let Some(before) = before {
             self.first_of_many.entry(id.into()).or_insert(before);
         }
-        self.nodes.push(Node { id: id.into(), parent, kind, body });
+        self.nodes.push(Node { id: EntryId::from(id), parent, kind, body });
         (position, before.is_some())
     }
 
@@ -280,7 +280,7 @@ impl Index {
                     }
                 }
                 None => {
-                    let id = self.nodes.get(position).map(|node| &*node.id).unwrap_or_default();
+                    let id = self.nodes.get(position).map(|node| node.id.as_str()).unwrap_or_default();
                     note(format!(
                         "entry {id} has a parent that does not exist ({parent}); it is kept as a root"
                     ));

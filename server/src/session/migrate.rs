@@ -17,12 +17,13 @@ use super::record::{Found, read_line};
 use super::scan::{Place, each_line};
 
 /// A copy of the file in the present version, in a file that no one else sees.
-pub(super) fn copy(file: &SessionFile, version: u64) -> Result<File, SessionError> {
-    let failed = |source| SessionError::Io { action: "migrate", path: file.path().to_owned(), source };
+pub(super) fn copy(file: &mut SessionFile, version: u64) -> Result<File, SessionError> {
+    let path = file.path().to_owned();
+    let failed = |source| SessionError::Io { action: "migrate", path: path.clone(), source };
     let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
     let mut chain = Chain::default();
     let mut result = Ok(());
-    each_line(file.reader(0), Place::START, |line| {
+    let end = each_line(file.reader(0), Place::START, |line| {
         let mut rest = Vec::new();
         read_line(line.text, |found| {
             if let Found::Record(_, span) = found {
@@ -53,6 +54,7 @@ pub(super) fn copy(file: &SessionFile, version: u64) -> Result<File, SessionErro
     })
     .map_err(failed)?;
     result.map_err(failed)?;
+    file.set_end(end);
     out.into_inner().map_err(|error| failed(error.into_error()))
 }
 

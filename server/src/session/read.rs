@@ -5,8 +5,7 @@ use std::path::Path;
 
 use sampi_protocol::Shared;
 use sampi_protocol::Unknown;
-use sampi_protocol::data::{AgentMessage, EntryId, SessionEntry, StopReason};
-use sampi_protocol::wire::from_text;
+use sampi_protocol::data::{AgentMessage, EntryId, SessionEntry};
 use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -43,7 +42,7 @@ impl Session {
     }
 
     fn ids(&self, path: Vec<Position>) -> Vec<EntryId> {
-        path.into_iter().filter_map(|at| self.index.node(at)).map(|node| EntryId::from(&*node.id)).collect()
+        path.into_iter().filter_map(|at| self.index.node(at)).map(|node| node.id.clone()).collect()
     }
 
     /// How many entries the session has, on all branches.
@@ -61,29 +60,27 @@ impl Session {
         self.body(self.position(id)?)
     }
 
-    /// An entry whose body is not what its type promises is given as unknown.
     pub(super) fn entry_at(&self, position: Position) -> Option<Shared<SessionEntry>> {
-        let json = match self.body(position) {
-            Ok(json) => json,
+        let entry = self.decode(position)?;
+        let json = self.body(position).ok()?;
+        Some(Shared::with_json(entry, json))
+    }
+
+    /// An entry whose body is not what its type promises is given as unknown.
+    pub(super) fn decode(&self, position: Position) -> Option<SessionEntry> {
+        let text = match self.text(position) {
+            Ok(text) => text,
             Err(error) => {
                 tracing::warn!("an entry cannot be read: {error}");
                 return None;
             }
         };
-        let entry = match from_text::<SessionEntry>(json.get()) {
-            Ok(entry) => entry,
-            Err(error) => match serde_json::from_str::<Value>(json.get()) {
-                Ok(value) => {
-                    tracing::warn!("an entry is not what its type promises: {error}");
-                    SessionEntry::Unknown(Unknown::new(value))
-                }
-                Err(error) => {
-                    tracing::warn!("an entry cannot be read: {error}");
-                    return None;
-                }
-            },
+        let error = match serde_json::from_str::<SessionEntry>(&text) {
+            Ok(entry) => return Some(entry),
+            Err(error) => error,
         };
-        Some(Shared::with_json(entry, json))
+        tracing::warn!("an entry is not what its type promises: {error}");
+        serde_json::from_str::<Value>(&text).ok().map(|value| SessionEntry::Unknown(Unknown::new(value)))
     }
 
     /// Every entry after `since`, or all of them, in the order in which they were appended.
@@ -107,7 +104,7 @@ impl Session {
             if position > from {
                 put(out, b",")?;
             }
-            put(out, self.body(position)?.get().as_bytes())?;
+            put(out, self.text(position)?.as_bytes())?;
         }
         put(out, b"]")
     }
@@ -139,7 +136,7 @@ impl Session {
                         put(out, b",")?;
                     }
                     put(out, br#"{"entry":"#)?;
-                    put(out, self.body(position)?.get().as_bytes())?;
+                    put(out, self.text(position)?.as_bytes())?;
                     put(out, br#","children":["#)?;
                     let children = children.get_mut(position).map(std::mem::take).unwrap_or_default();
                     open.push((Some(position), children.into_iter(), true));
@@ -159,7 +156,7 @@ impl Session {
     }
 
     fn write_label(&self, position: Position, out: &mut dyn Write) -> Result<(), SessionError> {
-        let label = self.index.node(position).and_then(|node| self.index.label(&node.id));
+        let label = self.index.node(position).and_then(|node| self.index.label(node.id.as_str()));
         let Some(label) = label else { return Ok(()) };
         put(out, br#","label":"#)?;
         put(out, serde_json::to_string(&label.text)?.as_bytes())?;
@@ -187,30 +184,19 @@ impl Session {
         let users = self.index.nodes().iter().enumerate();
         users
             .filter(|(_, node)| node.kind == Kind::Message(Role::User))
-            .filter_map(|(at, node)| Some((EntryId::from(&*node.id), self.user_text(at)?)))
+            .filter_map(|(at, node)| Some((node.id.clone(), self.user_text(at)?)))
             .filter(|(_, text)| !text.is_empty())
             .collect()
     }
 
     pub(super) fn user_text(&self, position: Position) -> Option<String> {
-        match &*self.entry_at(position)? {
+        match &self.decode(position)? {
             SessionEntry::MessageEntry(entry) => match &*entry.message {
                 AgentMessage::User(message) => Some(message.content.text().into_owned()),
                 _ => None,
             },
             _ => None,
         }
-    }
-
-    /// The text of the last assistant message of the context that has one.
-    pub fn last_assistant_text(&mut self) -> Option<String> {
-        let context = self.context();
-        context.messages.iter().rev().find_map(|message| {
-            let message = message.message.as_assistant()?;
-            let text = message.text().trim().to_owned();
-            let empty_end = text.is_empty() && message.stop_reason != StopReason::Stop;
-            (!empty_end && !text.is_empty()).then_some(text)
-        })
     }
 
     /// The folder that the session's file is in.

@@ -1,8 +1,10 @@
 //! Reading a session file into an index, in one pass and with bounded memory.
 
 use std::borrow::Cow;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use sampi_protocol::wire::repair_lone_surrogates;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -13,7 +15,7 @@ use super::record::{Found, Head, read_line};
 /// How much of the file is read at a time.
 const READ_SIZE: usize = 256 * 1024;
 
-/// A line buffer that grew beyond this is given back after its line.
+/// A buffer that grew beyond this for a long line is given back after it.
 const KEPT_LINE_SIZE: usize = 1024 * 1024;
 
 /// After this many notes on damage the rest is only counted.
@@ -78,36 +80,69 @@ impl Place {
 
 /// Gives each line of a reader to `sink` until that returns false.
 pub(super) fn each_line(
-    reader: impl Read,
+    mut reader: impl Read,
     from: Place,
     mut sink: impl FnMut(Line<'_>) -> bool,
 ) -> io::Result<Place> {
-    let mut reader = BufReader::with_capacity(READ_SIZE, reader);
     let mut place = from;
-    let mut bytes = Vec::new();
+    let mut buffer = vec![0; READ_SIZE];
+    // The bytes that are read and not given out yet, and how many of them have no line end.
+    let (mut start, mut filled, mut searched) = (0, 0, 0);
+    let mut at_end = false;
     loop {
-        bytes.clear();
-        bytes.shrink_to(KEPT_LINE_SIZE);
-        let length = reader.read_until(b'\n', &mut bytes)?;
-        if length == 0 {
+        let unread = buffer.get(start..filled).unwrap_or_default();
+        let found = memchr::memchr(b'\n', unread.get(searched..).unwrap_or_default()).map(|at| at + searched);
+        let length = match found {
+            Some(end) => end,
+            None if at_end && unread.is_empty() => return Ok(place),
+            None if at_end => unread.len(),
+            None => {
+                searched = unread.len();
+                buffer.copy_within(start..filled, 0);
+                (start, filled) = (0, searched);
+                if filled <= READ_SIZE / 2 {
+                    buffer.resize(READ_SIZE, 0);
+                    buffer.shrink_to(KEPT_LINE_SIZE);
+                } else {
+                    buffer.resize(filled.saturating_mul(2), 0);
+                }
+                let read = read_some(&mut reader, buffer.get_mut(filled..).unwrap_or_default())?;
+                filled += read;
+                at_end = read == 0;
+                continue;
+            }
+        };
+        let content = unread.get(..length).unwrap_or_default();
+        let ended = found.is_some();
+        let taken = length + usize::from(ended);
+        let offset = place.offset;
+        place = Place { offset: offset + taken as u64, lines: place.lines + 1, fresh_line: ended };
+        let (text, repaired) = repair(content);
+        if !sink(Line { text: &text, repaired, offset, length, number: place.lines, ended }) {
             return Ok(place);
         }
-        let ended = bytes.last() == Some(&b'\n');
-        let content = bytes.get(..length - usize::from(ended)).unwrap_or_default();
-        let offset = place.offset;
-        place = Place { offset: offset + length as u64, lines: place.lines + 1, fresh_line: ended };
-        let (text, repaired) = repair(content);
-        if !sink(Line { text: &text, repaired, offset, length: content.len(), number: place.lines, ended }) {
-            return Ok(place);
+        (start, searched) = (start + taken, 0);
+    }
+}
+
+fn read_some(reader: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match reader.read(into) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
         }
     }
 }
 
 /// The text of these bytes, and whether anything in it had to be replaced.
 pub(super) fn repair(bytes: &[u8]) -> (Cow<'_, str>, bool) {
-    let text = String::from_utf8_lossy(bytes);
-    let lossy = matches!(text, Cow::Owned(_));
-    let suspect = [&br"\ud"[..], br"\uD"].iter().any(|escape| memchr::memmem::find(bytes, escape).is_some());
+    static ESCAPES: LazyLock<[Finder<'static>; 2]> =
+        LazyLock::new(|| [Finder::new(br"\ud"), Finder::new(br"\uD")]);
+    let (text, lossy) = match std::str::from_utf8(bytes) {
+        Ok(text) => (Cow::Borrowed(text), false),
+        Err(_) => (String::from_utf8_lossy(bytes), true),
+    };
+    let suspect = ESCAPES.iter().any(|escape| escape.find(bytes).is_some());
     match suspect.then(|| repair_lone_surrogates(&text)).flatten() {
         Some(repaired) => (Cow::Owned(repaired), true),
         None => (text, lossy),
@@ -202,7 +237,7 @@ fn add_without_id(line: &Line<'_>, text: &str, index: &mut Index, notes: &mut No
         }
         number = number.wrapping_add(1 << 24);
     };
-    let parent = index.nodes().last().map(|node| Value::from(&*node.id));
+    let parent = index.nodes().last().map(|node| Value::from(node.id.as_str()));
     entry.insert("id".to_owned(), id.clone().into());
     entry.insert("parentId".to_owned(), parent.unwrap_or(Value::Null));
     entry.entry("timestamp").or_insert_with(|| Value::from(""));

@@ -1,5 +1,6 @@
 //! An open session: opening, appending, saving, moving the leaf.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use sampi_protocol::Shared;
@@ -45,8 +46,8 @@ pub(super) enum Storage {
     Unsaved { path: PathBuf },
     /// In a file.
     File(SessionFile),
-    /// In a copy of version 3 whose original at `path` is still as it was.
-    Migrated { path: PathBuf, copy: SessionFile, access: Access, version: u64 },
+    /// In a copy of version 3 while the original is still as it was.
+    Migrated { original: SessionFile, copy: SessionFile, version: u64 },
 }
 
 impl Session {
@@ -58,8 +59,8 @@ impl Session {
     }
 
     /// A new session that is never written.
-    pub fn in_memory(cwd: &Path, options: NewSessionOptions) -> Result<Self, SessionError> {
-        Ok(Self::new(new_header(cwd, options)?, Storage::Memory))
+    pub fn in_memory(cwd: &Path, options: NewSessionOptions) -> Self {
+        Self::new(header_of(cwd, options), Storage::Memory)
     }
 
     /// Opens a session file for appending. A second opener is told who has it.
@@ -92,13 +93,13 @@ impl Session {
     }
 
     fn open_with(path: &Path, access: Access) -> Result<Self, SessionError> {
-        let file = SessionFile::open(path, access)?;
+        let mut file = SessionFile::open(path, access)?;
         let (mut header, version) = read_header(&file)?;
         let mut storage = match version {
             0..=2 => {
                 header.version = Some(SESSION_VERSION);
-                let copy = SessionFile::private(path, migrate::copy(&file, version)?);
-                Storage::Migrated { path: path.to_owned(), copy, access, version }
+                let copy = SessionFile::private(path, migrate::copy(&mut file, version)?);
+                Storage::Migrated { original: file, copy, version }
             }
             3 => Storage::File(file),
             version => return Err(SessionError::Version { path: path.to_owned(), version }),
@@ -149,8 +150,8 @@ impl Session {
     pub fn file(&self) -> Option<&Path> {
         match &self.storage {
             Storage::Memory => None,
-            Storage::Unsaved { path } | Storage::Migrated { path, .. } => Some(path),
-            Storage::File(file) => Some(file.path()),
+            Storage::Unsaved { path } => Some(path),
+            Storage::File(file) | Storage::Migrated { original: file, .. } => Some(file.path()),
         }
     }
 
@@ -167,8 +168,7 @@ impl Session {
     /// True when nothing can be appended because the session was opened for reading.
     pub fn is_read_only(&self) -> bool {
         match &self.storage {
-            Storage::File(file) => file.access() == Access::Read,
-            Storage::Migrated { access, .. } => *access == Access::Read,
+            Storage::File(file) | Storage::Migrated { original: file, .. } => file.access() == Access::Read,
             Storage::Memory | Storage::Unsaved { .. } => false,
         }
     }
@@ -179,8 +179,8 @@ impl Session {
     }
 
     /// The entry that the next one continues.
-    pub fn leaf(&self) -> Option<&str> {
-        self.leaf.and_then(|leaf| self.index.node(leaf)).map(|node| &*node.id)
+    pub fn leaf(&self) -> Option<&EntryId> {
+        self.leaf.and_then(|leaf| self.index.node(leaf)).map(|node| &node.id)
     }
 
     /// Moves the leaf; with `None` the next entry becomes a root.
@@ -203,7 +203,7 @@ impl Session {
         self.prepare_to_append()?;
         let base = EntryBase {
             id: stamp::entry_id(|id| self.index.find(id).is_some()).into(),
-            parent_id: self.leaf().map(EntryId::from),
+            parent_id: self.leaf().cloned(),
             timestamp: stamp::now(),
         };
         let entry = Shared::new(entry.into_entry(base));
@@ -315,7 +315,7 @@ impl Session {
     /// Reads again what is left of a file that was cut, and appends again what memory still has.
     fn recover_truncated(&mut self) -> Result<(), SessionError> {
         let held = self.entries_in_memory();
-        let leaf = self.leaf().map(str::to_owned);
+        let leaf = self.leaf().cloned();
         let Storage::File(file) = &mut self.storage else { return Ok(()) };
         let mut index = Index::default();
         let end = scan_entries(file.reader(0), Place::START, &mut index, &mut self.notes)
@@ -334,18 +334,14 @@ impl Session {
                 self.leaf = Some(kept);
                 continue;
             }
-            let base = EntryBase {
-                id: id.into(),
-                parent_id: self.leaf().map(EntryId::from),
-                timestamp: stamp::now(),
-            };
+            let base = EntryBase { id: id.into(), parent_id: self.leaf().cloned(), timestamp: stamp::now() };
             let json = serde_json::value::to_raw_value(&entry.into_entry(base))?;
             let Storage::File(file) = &mut self.storage else { break };
             let offset = file.append(json.get(), 1)?;
             self.add(&json, Body::File { offset, length: json.get().len(), repair: false })?;
             again += 1;
         }
-        if let Some(leaf) = leaf.and_then(|leaf| self.index.find(&leaf)) {
+        if let Some(leaf) = leaf.and_then(|leaf| self.index.find(leaf.as_str())) {
             self.leaf = Some(leaf);
         }
         self.leaf = self.leaf.or(self.index.last());
@@ -358,14 +354,38 @@ impl Session {
 
     /// Puts the migrated copy in the place of the original, which stays beside it.
     fn finish_migration(&mut self) -> Result<(), SessionError> {
-        let Storage::Migrated { path, copy, version, .. } = &mut self.storage else { return Ok(()) };
-        let kept = free_path(path, &format!("v{version}.bak"));
-        let path = path.clone();
-        copy.replace(&path, &kept)?;
-        let Storage::Migrated { copy, .. } = std::mem::replace(&mut self.storage, Storage::Memory) else {
-            return Ok(());
-        };
-        self.storage = Storage::File(copy);
+        let Storage::Migrated { original, copy, version } = &mut self.storage else { return Ok(()) };
+        let path = original.path().to_owned();
+        match original.fate()? {
+            Fate::Same => copy.replace(&path, &free_path(&path, &format!("v{version}.bak")))?,
+            Fate::Gone => copy.move_to(&path)?,
+            // Someone else migrated or changed it meanwhile, and nothing of ours is in it yet.
+            Fate::Grown | Fate::Truncated | Fate::Replaced => return self.open_again(),
+        }
+        if let Storage::Migrated { copy, .. } = std::mem::replace(&mut self.storage, Storage::Memory) {
+            self.storage = Storage::File(copy);
+        }
+        Ok(())
+    }
+
+    /// Takes the lock of a session that was opened for reading, so that it can be appended to.
+    pub fn lock_for_append(&mut self) -> Result<(), SessionError> {
+        if self.is_read_only() { self.open_again() } else { Ok(()) }
+    }
+
+    /// Opens the file anew for appending and stays at the same leaf.
+    fn open_again(&mut self) -> Result<(), SessionError> {
+        let Some(path) = self.file().map(Path::to_owned) else { return Ok(()) };
+        if let Storage::Migrated { original, .. } = &self.storage {
+            // The lock that this session holds itself would be in the way.
+            original.unlock();
+        }
+        let mut new = Self::open(&path)?;
+        if self.index.len() > 0 {
+            let here = self.leaf().map(|leaf| new.index.find(leaf.as_str()));
+            new.leaf = here.and_then(|found| found.or(new.leaf));
+        }
+        *self = new;
         Ok(())
     }
 
@@ -373,22 +393,26 @@ impl Session {
         self.index.find(id).ok_or_else(|| SessionError::EntryNotFound(id.to_owned()))
     }
 
-    /// The JSON of an entry.
-    pub(super) fn body(&self, position: Position) -> Result<Box<RawValue>, SessionError> {
+    /// The JSON of an entry. It is whole: the pass over the file saw to that.
+    pub(super) fn text(&self, position: Position) -> Result<Cow<'_, str>, SessionError> {
         let not_found = || SessionError::EntryNotFound(position.to_string());
         match &self.index.node(position).ok_or_else(not_found)?.body {
-            Body::Memory(json) => Ok(json.clone()),
+            Body::Memory(json) => Ok(Cow::Borrowed(json.get())),
             Body::File { offset, length, repair: needs_repair } => {
                 let file = self.open_file().ok_or_else(not_found)?;
                 let bytes = file.read_at(*offset, *length).map_err(SessionError::io("read", file.path()))?;
-                let text = match String::from_utf8(bytes) {
+                Ok(Cow::Owned(match String::from_utf8(bytes) {
                     Ok(text) if !needs_repair => text,
-                    Ok(text) => repair(text.as_bytes()).0.into_owned(),
-                    Err(error) => repair(error.as_bytes()).0.into_owned(),
-                };
-                Ok(RawValue::from_string(text.trim().to_owned())?)
+                    Ok(text) => repair(text.trim().as_bytes()).0.into_owned(),
+                    Err(error) => repair(error.as_bytes()).0.trim().to_owned(),
+                }))
             }
         }
+    }
+
+    /// The JSON of an entry, checked once more.
+    pub(super) fn body(&self, position: Position) -> Result<Box<RawValue>, SessionError> {
+        Ok(RawValue::from_string(self.text(position)?.into_owned())?)
     }
 
     pub(super) fn open_file(&self) -> Option<&SessionFile> {
@@ -413,22 +437,22 @@ fn free_path(path: &Path, suffix: &str) -> PathBuf {
 }
 
 pub(super) fn new_header(cwd: &Path, options: NewSessionOptions) -> Result<SessionHeader, SessionError> {
-    let id = match options.id {
-        Some(id) if !is_valid_id(id.as_str()) => {
-            return Err(SessionError::InvalidId { id: id.as_str().to_owned() });
-        }
-        Some(id) => id,
-        None => stamp::session_id(),
-    };
-    Ok(SessionHeader {
+    match &options.id {
+        Some(id) if !is_valid_id(id.as_str()) => Err(SessionError::InvalidId { id: id.as_str().to_owned() }),
+        _ => Ok(header_of(cwd, options)),
+    }
+}
+
+fn header_of(cwd: &Path, options: NewSessionOptions) -> SessionHeader {
+    SessionHeader {
         kind: SessionTag::Session,
         version: Some(SESSION_VERSION),
-        id,
+        id: options.id.unwrap_or_else(stamp::session_id),
         timestamp: stamp::now(),
         cwd: cwd.to_string_lossy().into_owned(),
         parent_session: options.parent,
         extra: Extra::default(),
-    })
+    }
 }
 
 fn is_valid_id(id: &str) -> bool {

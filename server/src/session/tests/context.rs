@@ -161,7 +161,7 @@ fn the_last_text_skips_messages_without_text() {
     let dir = folder();
     let mut silent = assistant_line("a2", Some("a1"), "  ");
     silent["message"]["stopReason"] = "aborted".into();
-    let mut session = opened(dir.path(), &[header(), assistant_line("a1", None, "  padded \n"), silent]);
+    let session = opened(dir.path(), &[header(), assistant_line("a1", None, "  padded \n"), silent]);
     assert_eq!(session.last_assistant_text().as_deref(), Some("padded"));
     assert_eq!(opened(folder().path(), &[header()]).last_assistant_text(), None);
 }

@@ -80,7 +80,7 @@ fn only_user_messages_of_saved_sessions_can_be_forked() {
 
 #[test]
 fn a_session_in_memory_forks_in_memory() {
-    let mut session = Session::in_memory(Path::new("/"), NewSessionOptions::default()).unwrap();
+    let mut session = Session::in_memory(Path::new("/"), NewSessionOptions::default());
     put(&mut session, user("one"));
     let second = put(&mut session, user("two"));
     let (mut fork, _) = session.fork_before(&second, Path::new("/nowhere")).unwrap();

@@ -27,12 +27,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn take(session: &mut Session, step: &Step) {
     let known = ids(session);
     let pick = |at: usize| known.get(at % known.len().max(1)).map(|id| EntryId::from(id.as_str()));
-    match step {
-        Step::Append(0) => put(session, assistant("answer\u{2028}\"\\ é")),
-        Step::Append(1) => put(session, NewEntry::ModelChange { provider: "p".into(), model_id: "m".into() }),
-        Step::Append(2) => put(session, NewEntry::ThinkingLevelChange { thinking_level: "high".into() }),
-        Step::Append(3) => put(session, NewEntry::SessionInfo { name: Some("n".into()) }),
-        Step::Append(_) => put(session, user("question")),
+    let entry = match step {
+        Step::Append(0) => assistant("answer\u{2028}\"\\ é"),
+        Step::Append(1) => NewEntry::ModelChange { provider: "p".into(), model_id: "m".into() },
+        Step::Append(2) => NewEntry::ThinkingLevelChange { thinking_level: "high".into() },
+        Step::Append(3) => NewEntry::SessionInfo { name: Some("n".into()) },
+        Step::Append(_) => user("question"),
         Step::Leaf(at) => {
             session.set_leaf(pick(*at).as_ref()).unwrap();
             return;
@@ -40,22 +40,20 @@ fn take(session: &mut Session, step: &Step) {
         Step::Edit(at, omit) => {
             let Some(target_id) = pick(*at) else { return };
             let content = sampi_protocol::data::Content::Text("edited".into());
-            put(session, NewEntry::ContextEdit { target_id, replacement: (!omit).then_some(content) })
+            NewEntry::ContextEdit { target_id, replacement: (!omit).then_some(content) }
         }
-        Step::Compact(at) => put(
-            session,
-            NewEntry::Compaction {
-                summary: "sum".into(),
-                first_kept_entry_id: pick(*at),
-                tokens_before: 1,
-                details: None,
-                usage: None,
-                from_hook: None,
-                system_message: None,
-            },
-        ),
+        Step::Compact(at) => NewEntry::Compaction {
+            summary: "sum".into(),
+            first_kept_entry_id: pick(*at),
+            tokens_before: 1,
+            details: None,
+            usage: None,
+            from_hook: None,
+            system_message: None,
+        },
         Step::Reopen => return,
     };
+    put(session, entry);
 }
 
 proptest! {
@@ -73,7 +71,7 @@ proptest! {
             session.context = None;
             prop_assert_eq!(&kept, &session.context());
             if matches!(step, Step::Reopen) {
-                let (before, leaf, totals) = (entries(&session), session.leaf().map(EntryId::from), session.totals());
+                let (before, leaf, totals) = (entries(&session), session.leaf().cloned(), session.totals());
                 drop(session);
                 session = Session::open(&path).unwrap();
                 prop_assert!(session.diagnostics().is_empty());

@@ -21,19 +21,19 @@ fn nothing_is_written_before_save_and_every_append_after_it_is() {
     assert_eq!(written[0]["cwd"], "/work");
     assert_eq!(written[1]["parentId"], Value::Null);
     assert_eq!(written[2]["parentId"], first.as_str());
-    assert_eq!(session.leaf(), Some(second.as_str()));
+    assert_eq!(session.leaf(), Some(&second));
     session.sync().unwrap();
 
     drop(session);
     let again = Session::open(&path).unwrap();
     assert_eq!(entries(&again), written[1..]);
-    assert_eq!(again.leaf(), Some(second.as_str()));
+    assert_eq!(again.leaf(), Some(&second));
     assert!(again.diagnostics().is_empty());
 }
 
 #[test]
 fn a_session_in_memory_never_has_a_file() {
-    let mut session = Session::in_memory(Path::new("/work"), NewSessionOptions::default()).unwrap();
+    let mut session = Session::in_memory(Path::new("/work"), NewSessionOptions::default());
     put(&mut session, user("hi"));
     session.save().unwrap();
     assert_eq!(session.file(), None);
@@ -80,7 +80,7 @@ fn a_moved_leaf_makes_a_branch_and_the_tree_shows_it() {
 
 #[test]
 fn a_chain_of_forty_thousand_entries_is_a_tree() {
-    let mut session = Session::in_memory(Path::new("/"), NewSessionOptions::default()).unwrap();
+    let mut session = Session::in_memory(Path::new("/"), NewSessionOptions::default());
     for _ in 0..40_000 {
         put(&mut session, NewEntry::SessionInfo { name: None });
     }
@@ -208,7 +208,10 @@ fn an_id_must_fit_a_file_name() {
     for id in ["", "a/b", "../x", ".x", "x.", "a b"] {
         let options = NewSessionOptions { id: Some(id.into()), parent: None };
         assert!(
-            matches!(Session::in_memory(Path::new("/"), options), Err(SessionError::InvalidId { .. })),
+            matches!(
+                Session::create(Path::new("/d"), Path::new("/"), options),
+                Err(SessionError::InvalidId { .. })
+            ),
             "{id}"
         );
     }
@@ -298,4 +301,37 @@ fn sessions_are_found_by_folder_age_and_id() {
     assert_eq!(list.iter().map(|s| s.path.clone()).collect::<Vec<_>>(), [other, new, old]);
     assert_eq!(list[2].name.as_deref(), Some("named"));
     assert_eq!(list[2].first_message.as_deref(), Some("first of aaa-1"));
+}
+
+#[test]
+fn a_reader_can_become_the_writer_when_the_lock_is_free() {
+    let dir = folder();
+    let mut writer =
+        opened(dir.path(), &[header(), user_line("a", None, "x"), user_line("b", Some("a"), "y")]);
+    let path = writer.file().unwrap().to_owned();
+    let mut reader = Session::open_read_only(&path).unwrap();
+    reader.set_leaf(Some(&"a".into())).unwrap();
+    put(&mut writer, user("late"));
+    assert!(matches!(reader.lock_for_append(), Err(SessionError::Locked { .. })));
+    assert!(reader.is_read_only());
+    drop(writer);
+    reader.lock_for_append().unwrap();
+    put(&mut reader, user("mine"));
+    assert_eq!(seen(&mut reader), ["user:x", "user:mine"]);
+    assert_eq!(reader.entry_count(), 4);
+}
+
+#[test]
+fn a_version_1_file_that_someone_else_migrated_meanwhile_is_read_again() {
+    let dir = folder();
+    let old = json!({"type": "session", "id": "abc", "timestamp": TIME, "cwd": "/"});
+    let one = json!({"type": "message", "timestamp": TIME, "message": {"role": "user", "content": "one", "timestamp": 1}});
+    let path = write(dir.path(), lines(&[old, one]));
+    let mut session = Session::open(&path).unwrap();
+    assert!(matches!(Session::open(&path), Err(SessionError::Locked { .. })));
+    fs::write(&path, lines(&[header(), user_line("a", None, "one"), user_line("b", Some("a"), "two")]))
+        .unwrap();
+    put(&mut session, user("three"));
+    assert_eq!(seen(&mut session), ["user:one", "user:two", "user:three"]);
+    assert!(!dir.path().join("s.jsonl.v1.bak").exists());
 }
