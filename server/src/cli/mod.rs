@@ -3,6 +3,7 @@
 mod help;
 mod options;
 mod parse;
+mod startup;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -12,6 +13,7 @@ use secrecy::SecretString;
 
 pub use help::{help_text, version_text};
 pub use parse::parse;
+pub use startup::{SessionWish, Startup, StartupError};
 pub use tools::{ToolSelection, ToolStart};
 
 use crate::resources::settings::TrustOverride;

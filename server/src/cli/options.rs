@@ -18,7 +18,7 @@ pub(super) enum Effect {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Id {
+pub(super) enum Opt {
     Mode,
     Print,
     Provider,
@@ -63,7 +63,7 @@ pub(super) enum Id {
 }
 
 pub(super) struct Spec {
-    pub(super) id: Id,
+    pub(super) option: Opt,
     /// With the dashes.
     pub(super) long: &'static str,
     /// With the dash, or empty.
@@ -82,12 +82,18 @@ impl Spec {
     }
 }
 
-const fn now(id: Id, long: &'static str, short: &'static str, takes: Takes, help: &'static str) -> Spec {
-    Spec { id, long, short, takes, effect: Effect::Now, help }
+const fn now(option: Opt, long: &'static str, short: &'static str, takes: Takes, help: &'static str) -> Spec {
+    Spec { option, long, short, takes, effect: Effect::Now, help }
 }
 
-const fn later(id: Id, long: &'static str, short: &'static str, takes: Takes, help: &'static str) -> Spec {
-    Spec { id, long, short, takes, effect: Effect::Later, help }
+const fn later(
+    option: Opt,
+    long: &'static str,
+    short: &'static str,
+    takes: Takes,
+    help: &'static str,
+) -> Spec {
+    Spec { option, long, short, takes, effect: Effect::Later, help }
 }
 
 use Takes::{Maybe, Nothing, Value};
@@ -98,56 +104,56 @@ pub(super) const GROUPS: &[(&str, &[Spec])] = &[
         "Mode",
         &[
             now(
-                Id::Mode,
+                Opt::Mode,
                 "--mode",
                 "",
                 Value("text|json|rpc"),
                 "What speaks over stdin and stdout. rpc serves a host until stdin ends.",
             ),
-            later(Id::Print, "--print", "-p", Nothing, "Run the prompts, print the last answer, exit."),
-            later(Id::Export, "--export", "", Value("file"), "Write a session as HTML, exit."),
+            later(Opt::Print, "--print", "-p", Nothing, "Run the prompts, print the last answer, exit."),
+            later(Opt::Export, "--export", "", Value("file"), "Write a session as HTML, exit."),
         ],
     ),
     (
         "Model",
         &[
             now(
-                Id::Model,
+                Opt::Model,
                 "--model",
                 "",
                 Value("pattern"),
                 "Model by id, part of an id or name, or provider/id; a suffix :level sets the thinking level.",
             ),
             now(
-                Id::Provider,
+                Opt::Provider,
                 "--provider",
                 "",
                 Value("name"),
                 "Look for --model at this provider only. `--provider demo` alone selects the built-in demo model.",
             ),
             now(
-                Id::Models,
+                Opt::Models,
                 "--models",
                 "",
                 Value("patterns"),
                 "Models to start with and to cycle through, separated by commas; takes * and ?.",
             ),
             now(
-                Id::ListModels,
+                Opt::ListModels,
                 "--list-models",
                 "",
                 Maybe("search"),
                 "List the models that can be used, exit.",
             ),
             now(
-                Id::ApiKey,
+                Opt::ApiKey,
                 "--api-key",
                 "",
                 Value("key"),
                 "Key of the selected model's provider, for this run. Other users may see it in the process list.",
             ),
             now(
-                Id::Thinking,
+                Opt::Thinking,
                 "--thinking",
                 "",
                 Value("level"),
@@ -159,38 +165,44 @@ pub(super) const GROUPS: &[(&str, &[Spec])] = &[
         "Session",
         &[
             now(
-                Id::Continue,
+                Opt::Continue,
                 "--continue",
                 "-c",
                 Nothing,
                 "Go on with the working directory's last session.",
             ),
             now(
-                Id::Session,
+                Opt::Session,
                 "--session",
                 "",
                 Value("path|id"),
                 "Open the session with this path or the start of this id.",
             ),
             now(
-                Id::SessionId,
+                Opt::SessionId,
                 "--session-id",
                 "",
                 Value("id"),
                 "Open the working directory's session with this id, or make it.",
             ),
             now(
-                Id::Fork,
+                Opt::Fork,
                 "--fork",
                 "",
                 Value("path|id"),
                 "Start with a copy of this session; --session-id names the copy.",
             ),
-            now(Id::NoSession, "--no-session", "", Nothing, "Keep the session in memory only."),
-            now(Id::SessionDir, "--session-dir", "", Value("dir"), "Where sessions are kept and looked for."),
-            now(Id::Name, "--name", "-n", Value("name"), "Display name of the session."),
+            now(Opt::NoSession, "--no-session", "", Nothing, "Keep the session in memory only."),
+            now(
+                Opt::SessionDir,
+                "--session-dir",
+                "",
+                Value("dir"),
+                "Where sessions are kept and looked for.",
+            ),
+            now(Opt::Name, "--name", "-n", Value("name"), "Display name of the session."),
             later(
-                Id::Resume,
+                Opt::Resume,
                 "--resume",
                 "-r",
                 Nothing,
@@ -202,42 +214,42 @@ pub(super) const GROUPS: &[(&str, &[Spec])] = &[
         "Tools",
         &[
             now(
-                Id::Tools,
+                Opt::Tools,
                 "--tools",
                 "-t",
                 Value("list"),
                 "Tools to enable instead of the default ones, separated by commas; takes *. With +name and -name only, changes the default.",
             ),
             now(
-                Id::ExcludeTools,
+                Opt::ExcludeTools,
                 "--exclude-tools",
                 "-xt",
                 Value("list"),
                 "Tools to disable after every other choice; takes *.",
             ),
             now(
-                Id::NoBuiltinTools,
+                Opt::NoBuiltinTools,
                 "--no-builtin-tools",
                 "-nbt",
                 Nothing,
                 "Start without the built-in tools.",
             ),
-            now(Id::NoTools, "--no-tools", "-nt", Nothing, "Start without any tool."),
+            now(Opt::NoTools, "--no-tools", "-nt", Nothing, "Start without any tool."),
         ],
     ),
     (
         "Prompt",
         &[
-            now(Id::SystemPrompt, "--system-prompt", "", Value("text|file"), "Replace the system prompt."),
+            now(Opt::SystemPrompt, "--system-prompt", "", Value("text|file"), "Replace the system prompt."),
             now(
-                Id::AppendSystemPrompt,
+                Opt::AppendSystemPrompt,
                 "--append-system-prompt",
                 "",
                 Value("text|file"),
                 "Add to the system prompt. Repeatable.",
             ),
             later(
-                Id::NoContextFiles,
+                Opt::NoContextFiles,
                 "--no-context-files",
                 "-nc",
                 Nothing,
@@ -248,52 +260,58 @@ pub(super) const GROUPS: &[(&str, &[Spec])] = &[
     (
         "Resources",
         &[
-            later(Id::Extension, "--extension", "-e", Value("path"), "Load an extension. Repeatable."),
-            later(Id::NoExtensions, "--no-extensions", "-ne", Nothing, "Load no extension but those of -e."),
-            later(Id::Skill, "--skill", "", Value("path"), "Load a skill. Repeatable."),
-            later(Id::NoSkills, "--no-skills", "-ns", Nothing, "Load no skill but those of --skill."),
+            later(Opt::Extension, "--extension", "-e", Value("path"), "Load an extension. Repeatable."),
+            later(Opt::NoExtensions, "--no-extensions", "-ne", Nothing, "Load no extension but those of -e."),
+            later(Opt::Skill, "--skill", "", Value("path"), "Load a skill. Repeatable."),
+            later(Opt::NoSkills, "--no-skills", "-ns", Nothing, "Load no skill but those of --skill."),
             later(
-                Id::PromptTemplate,
+                Opt::PromptTemplate,
                 "--prompt-template",
                 "",
                 Value("path"),
                 "Load a prompt template. Repeatable.",
             ),
             later(
-                Id::NoPromptTemplates,
+                Opt::NoPromptTemplates,
                 "--no-prompt-templates",
                 "-np",
                 Nothing,
                 "Load no template but those of --prompt-template.",
             ),
-            later(Id::NoMcp, "--no-mcp", "", Nothing, "Use no MCP server."),
-            later(Id::Theme, "--theme", "", Value("path"), "There is no terminal interface to give a theme."),
-            later(Id::UseTheme, "--use-theme", "", Value("name"), "As --theme."),
-            later(Id::NoThemes, "--no-themes", "", Nothing, "As --theme."),
-            later(Id::TuiMode, "--tui-mode", "", Value("mode"), "fullscreen or regular. As --theme."),
+            later(Opt::NoMcp, "--no-mcp", "", Nothing, "Use no MCP server."),
+            later(
+                Opt::Theme,
+                "--theme",
+                "",
+                Value("path"),
+                "There is no terminal interface to give a theme.",
+            ),
+            later(Opt::UseTheme, "--use-theme", "", Value("name"), "As --theme."),
+            later(Opt::NoThemes, "--no-themes", "", Nothing, "As --theme."),
+            later(Opt::TuiMode, "--tui-mode", "", Value("mode"), "fullscreen or regular. As --theme."),
         ],
     ),
     (
         "Process",
         &[
             now(
-                Id::Approve,
+                Opt::Approve,
                 "--approve",
                 "-a",
                 Nothing,
                 "Use the project's own configuration (.pi) for this run.",
             ),
-            now(Id::NoApprove, "--no-approve", "-na", Nothing, "Leave the project's own configuration out."),
+            now(Opt::NoApprove, "--no-approve", "-na", Nothing, "Leave the project's own configuration out."),
             now(
-                Id::Offline,
+                Opt::Offline,
                 "--offline",
                 "",
                 Nothing,
                 "No network activity but requests to models. As PI_OFFLINE=1.",
             ),
-            now(Id::Verbose, "--verbose", "", Nothing, "Log more to stderr."),
-            now(Id::Help, "--help", "-h", Nothing, "Show this help, exit."),
-            now(Id::Version, "--version", "-v", Nothing, "Show the version, exit."),
+            now(Opt::Verbose, "--verbose", "", Nothing, "Log more to stderr."),
+            now(Opt::Help, "--help", "-h", Nothing, "Show this help, exit."),
+            now(Opt::Version, "--version", "-v", Nothing, "Show the version, exit."),
         ],
     ),
 ];

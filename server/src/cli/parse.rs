@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use sampi_protocol::data::ThinkingLevel;
 
-use super::options::{Id, Spec, Takes};
+use super::options::{Opt, Spec, Takes};
 use super::{CliError, Config, Invocation, Mode, SessionChoice, ToolStart, version_text};
 use crate::resources::Environment;
 use crate::resources::models::DEMO_PROVIDER;
@@ -74,15 +74,15 @@ pub fn parse(
                     args.next_if(|next| !next.starts_with(['-', '@'])).unwrap_or_default()
                 }
             };
-            draft.option(spec.id, value)?;
+            draft.option(spec.option, value)?;
         }
     }
     draft.finish(&program, environment)
 }
 
 fn missing_value(spec: &Spec) -> CliError {
-    CliError(match spec.id {
-        Id::Mode => "--mode requires text, json, or rpc".to_owned(),
+    CliError(match spec.option {
+        Opt::Mode => "--mode requires text, json, or rpc".to_owned(),
         _ => format!("{} requires a value", spec.long),
     })
 }
@@ -95,11 +95,11 @@ impl Draft {
         }
     }
 
-    fn option(&mut self, id: Id, value: String) -> Result<(), CliError> {
+    fn option(&mut self, option: Opt, value: String) -> Result<(), CliError> {
         let config = &mut self.config;
         let resources = &mut config.resources;
-        match id {
-            Id::Mode => {
+        match option {
+            Opt::Mode => {
                 config.mode = match value.as_str() {
                     "text" => Mode::Text,
                     "json" => Mode::Json,
@@ -111,13 +111,13 @@ impl Draft {
                     }
                 };
             }
-            Id::Print => config.print = true,
-            Id::Provider => config.provider = non_empty(value),
-            Id::Model => config.model = non_empty(value),
-            Id::Models => config.models = Some(split_list(&value)),
-            Id::ListModels => self.list_models = Some(value),
-            Id::ApiKey => config.api_key = non_empty(value).map(Into::into),
-            Id::Thinking => match ThinkingLevel::parse(&value) {
+            Opt::Print => config.print = true,
+            Opt::Provider => config.provider = non_empty(value),
+            Opt::Model => config.model = non_empty(value),
+            Opt::Models => config.models = Some(split_list(&value)),
+            Opt::ListModels => self.list_models = Some(value),
+            Opt::ApiKey => config.api_key = non_empty(value).map(Into::into),
+            Opt::Thinking => match ThinkingLevel::parse(&value) {
                 Some(level) => config.thinking = Some(level),
                 None => {
                     let levels = ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ");
@@ -126,55 +126,55 @@ impl Draft {
                         .push(format!("Invalid thinking level \"{value}\". Valid values: {levels}"));
                 }
             },
-            Id::Continue => self.continue_last = true,
-            Id::Resume => self.resume = true,
-            Id::Session => self.session = Some(required(value, "--session")?),
-            Id::SessionId => self.session_id = Some(session_id(value)?),
-            Id::Fork => self.fork = Some(required(value, "--fork")?),
-            Id::SessionDir => config.session_dir = Some(required(value, "--session-dir")?),
-            Id::NoSession => self.no_session = true,
-            Id::Name => {
+            Opt::Continue => self.continue_last = true,
+            Opt::Resume => self.resume = true,
+            Opt::Session => self.session = Some(required(value, "--session")?),
+            Opt::SessionId => self.session_id = Some(session_id(value)?),
+            Opt::Fork => self.fork = Some(required(value, "--fork")?),
+            Opt::SessionDir => config.session_dir = Some(required(value, "--session-dir")?),
+            Opt::NoSession => self.no_session = true,
+            Opt::Name => {
                 // A name is one line.
                 let lines = value.lines().map(str::trim).filter(|line| !line.is_empty());
                 config.name = Some(required(lines.collect::<Vec<_>>().join(" "), "--name")?);
             }
-            Id::Tools => config.tools.list = Some(tool_list(&value)?),
-            Id::ExcludeTools => config.tools.exclude = split_list(&value),
-            Id::NoBuiltinTools => {
+            Opt::Tools => config.tools.list = Some(tool_list(&value)?),
+            Opt::ExcludeTools => config.tools.exclude = split_list(&value),
+            Opt::NoBuiltinTools => {
                 if config.tools.start == ToolStart::Defaults {
                     config.tools.start = ToolStart::NoBuiltins;
                 }
             }
-            Id::NoTools => config.tools.start = ToolStart::Nothing,
-            Id::SystemPrompt => config.system_prompt = Some(value),
-            Id::AppendSystemPrompt => config.append_system_prompt.push(value),
-            Id::Extension => resources.extensions.push(value),
-            Id::NoExtensions => resources.no_extensions = true,
-            Id::NoMcp => resources.no_mcp = true,
-            Id::Skill => resources.skills.push(value),
-            Id::NoSkills => resources.no_skills = true,
-            Id::PromptTemplate => resources.prompt_templates.push(value),
-            Id::NoPromptTemplates => resources.no_prompt_templates = true,
-            Id::Theme => resources.themes.push(value),
-            Id::NoThemes => resources.no_themes = true,
-            Id::NoContextFiles => resources.no_context_files = true,
-            Id::UseTheme => {
+            Opt::NoTools => config.tools.start = ToolStart::Nothing,
+            Opt::SystemPrompt => config.system_prompt = Some(value),
+            Opt::AppendSystemPrompt => config.append_system_prompt.push(value),
+            Opt::Extension => resources.extensions.push(value),
+            Opt::NoExtensions => resources.no_extensions = true,
+            Opt::NoMcp => resources.no_mcp = true,
+            Opt::Skill => resources.skills.push(value),
+            Opt::NoSkills => resources.no_skills = true,
+            Opt::PromptTemplate => resources.prompt_templates.push(value),
+            Opt::NoPromptTemplates => resources.no_prompt_templates = true,
+            Opt::Theme => resources.themes.push(value),
+            Opt::NoThemes => resources.no_themes = true,
+            Opt::NoContextFiles => resources.no_context_files = true,
+            Opt::UseTheme => {
                 required(value, "--use-theme")?;
             }
-            Id::Export => self.export = true,
-            Id::TuiMode => {
+            Opt::Export => self.export = true,
+            Opt::TuiMode => {
                 if !["regular", "fullscreen"].contains(&value.as_str()) {
                     return Err(CliError(format!(
                         "Invalid TUI mode \"{value}\". Valid values: regular, fullscreen"
                     )));
                 }
             }
-            Id::Approve => config.trust = TrustOverride::Approve,
-            Id::NoApprove => config.trust = TrustOverride::Deny,
-            Id::Offline => config.offline = true,
-            Id::Verbose => config.verbose = true,
-            Id::Help => self.help = true,
-            Id::Version => self.version = true,
+            Opt::Approve => config.trust = TrustOverride::Approve,
+            Opt::NoApprove => config.trust = TrustOverride::Deny,
+            Opt::Offline => config.offline = true,
+            Opt::Verbose => config.verbose = true,
+            Opt::Help => self.help = true,
+            Opt::Version => self.version = true,
         }
         Ok(())
     }

@@ -88,10 +88,10 @@ fn every_option_of_the_table_is_accepted_and_in_the_help() {
     for (_, specs) in options::GROUPS {
         for spec in *specs {
             assert!(help.contains(spec.long), "{}", spec.long);
-            let value = match spec.id {
-                options::Id::Mode => "json",
-                options::Id::TuiMode => "regular",
-                options::Id::Thinking => "low",
+            let value = match spec.option {
+                options::Opt::Mode => "json",
+                options::Opt::TuiMode => "regular",
+                options::Opt::Thinking => "low",
                 _ => "demo",
             };
             let names = [spec.long, spec.short].into_iter().filter(|name| !name.is_empty());

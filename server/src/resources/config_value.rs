@@ -236,4 +236,29 @@ mod tests {
         let failed = run("echo secret; exit 3").await.unwrap_err().to_string();
         assert!(failed.contains('3') && !failed.contains("secret"), "{failed}");
     }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn giving_up_on_a_command_kills_its_whole_tree() {
+        use std::io::Read;
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let environment = Environment::new("/", [("PATH", "/usr/bin:/bin")]);
+        let command = format!("exec 3>'{}'; echo started >&3; sleep 600 & sleep 600", fifo.display()).into();
+        let (started, is_started) = tokio::sync::oneshot::channel();
+        let reader = tokio::task::spawn_blocking(move || {
+            let mut fifo = std::fs::File::open(fifo).unwrap();
+            let mut first = [0; 8];
+            fifo.read_exact(&mut first).unwrap();
+            started.send(()).unwrap();
+            // Ends only when no process of the command has the pipe open.
+            fifo.read_to_end(&mut Vec::new()).unwrap();
+        });
+        tokio::select! {
+            _ = run_command(&command, &environment) => panic!("the command ended by itself"),
+            _ = is_started => {}
+        }
+        reader.await.unwrap();
+    }
 }

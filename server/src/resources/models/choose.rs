@@ -2,7 +2,7 @@
 
 use sampi_protocol::data::{Model, ThinkingLevel};
 
-use super::{ModelRegistry, Resolved, ScopedModel, UNKNOWN};
+use super::{ModelRegistry, NO_MODELS, Resolved, ScopedModel, UNKNOWN};
 use crate::resources::settings::Settings;
 
 /// The thinking level when nobody says anything.
@@ -56,7 +56,7 @@ impl ModelRegistry {
         if let Some((provider, id)) = wish.session {
             match self.find(provider, id).filter(|model| self.key_source(model).is_usable()) {
                 Some(model) => return Initial { model: Some(model), ..Initial::default() },
-                None => warning = Some(format!("the session's model {provider}/{id} is not available")),
+                None => warning = Some(format!("Could not restore model {provider}/{id}.")),
             }
         }
         let default = settings.default_provider.as_deref().zip(settings.default_model.as_deref());
@@ -74,9 +74,10 @@ impl ModelRegistry {
             }
         };
         let warning = warning.map(|warning| match &model {
-            Some(model) => format!("{warning}; using {}/{}", model.provider, model.id),
+            Some(model) => format!("{warning} Using {}/{}", model.provider, model.id),
             None => warning,
         });
+        let warning = warning.or_else(|| model.is_none().then(|| NO_MODELS.to_owned()));
         Initial { model, thinking, warning }
     }
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use sampi_protocol::data::Model;
 
-use super::ModelRegistry;
 use super::resolve::compare_ids;
+use super::{ModelRegistry, NO_MODELS};
 
 const HEADINGS: [&str; 6] = ["provider", "model", "context", "max-out", "thinking", "images"];
 
@@ -13,9 +13,7 @@ const HEADINGS: [&str; 6] = ["provider", "model", "context", "max-out", "thinkin
 pub fn list_models(registry: &ModelRegistry, search: &str) -> String {
     let available = registry.available();
     if available.is_empty() {
-        return "No models available. Set a provider's key in the environment, save one in auth.json, or describe a \
-                provider in models.json.\n"
-            .to_owned();
+        return format!("{NO_MODELS}\n");
     }
     let mut models: Vec<&Model> = available.iter().filter(|model| is_found(model, search)).collect();
     if models.is_empty() {

@@ -164,14 +164,11 @@ impl ModelRegistry {
             }
         };
         let mut headers = self.headers(model).await?;
-        let auth = self.providers.get(provider);
-        if auth.is_some_and(|auth| auth.auth_header)
-            && let Some(key) = &api_key
-        {
+        let auth_header = self.providers.get(provider).is_some_and(|auth| auth.auth_header);
+        if auth_header && api_key.is_some() {
             headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
-            headers.push(("Authorization".to_owned(), format!("Bearer {}", key.expose_secret()).into()));
         }
-        Ok(Credentials { api_key, headers, bearer: form == KeyForm::Bearer })
+        Ok(Credentials { api_key, headers, bearer: auth_header || form == KeyForm::Bearer })
     }
 
     fn available_models(&self) -> impl Iterator<Item = &Model> {
@@ -296,6 +293,10 @@ fn no_key(provider: &str, why: Option<String>) -> AuthError {
     }
     AuthError::NoKey { provider: provider.to_owned(), why }
 }
+
+/// Says what to do when there is no model at all.
+const NO_MODELS: &str = "No models available. Set a provider's key in the environment, save one in auth.json, or \
+describe a provider in models.json.";
 
 /// Stands for every name of the model when there is none.
 const UNKNOWN: &str = "unknown";

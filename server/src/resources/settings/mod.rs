@@ -190,6 +190,7 @@ impl Settings {
             // Nothing of an untrusted file is worth a warning.
             let mut project_warnings = Vec::new();
             let mut project = read_file(&project_file, &mut project_warnings);
+            let had_settings = project.keys().any(|key| key != "sessionDir");
             if project_trusted {
                 warnings.append(&mut project_warnings);
                 for key in keys::USER_ONLY {
@@ -202,6 +203,13 @@ impl Settings {
                 }
             } else {
                 project.retain(|key, _| key == "sessionDir");
+                if trust == TrustOverride::Unset
+                    && trust_of(&merged) == DefaultProjectTrust::Ask
+                    && had_settings
+                {
+                    let file = project_file.display();
+                    warnings.push(format!("{file}: ignored, the project is not trusted; --approve uses it"));
+                }
             }
             let tools = tool_list::merge(merged.get("defaultTools"), project.get("defaultTools"));
             merge(&mut merged, project, Level::Top);

@@ -70,18 +70,20 @@ fn a_trusted_project_overrides_field_by_field_and_resource_lists_add_up() {
 #[test]
 fn an_untrusted_project_counts_for_its_session_directory_only() {
     let project = r#"{"shellCommandPrefix":"evil","sessionDir":"s","retry":7}"#;
-    for (trust, user, trusted) in [
-        (TrustOverride::Unset, "{}", false),
-        (TrustOverride::Unset, r#"{"defaultProjectTrust":"never"}"#, false),
-        (TrustOverride::Unset, r#"{"defaultProjectTrust":"always"}"#, true),
-        (TrustOverride::Deny, r#"{"defaultProjectTrust":"always"}"#, false),
-        (TrustOverride::Approve, r#"{"defaultProjectTrust":"never"}"#, true),
+    let (not_trusted, wrong) = ("the project is not trusted; --approve uses it", "retry must be an object");
+    for (trust, user, trusted, warning) in [
+        (TrustOverride::Unset, "{}", false, not_trusted),
+        (TrustOverride::Unset, r#"{"defaultProjectTrust":"never"}"#, false, ""),
+        (TrustOverride::Unset, r#"{"defaultProjectTrust":"always"}"#, true, wrong),
+        (TrustOverride::Deny, r#"{"defaultProjectTrust":"always"}"#, false, ""),
+        (TrustOverride::Approve, r#"{"defaultProjectTrust":"never"}"#, true, wrong),
     ] {
         let loaded = Home::new().user(user).project(project).load(trust);
         assert_eq!(loaded.project_trusted, trusted, "{trust:?} {user}");
         assert_eq!(loaded.settings.shell_command_prefix.is_some(), trusted);
         assert_eq!(loaded.settings.session_dir.as_deref(), Some("s"));
-        assert_eq!(loaded.warnings.len(), usize::from(trusted), "{:?}", loaded.warnings);
+        assert_eq!(loaded.warnings.is_empty(), warning.is_empty(), "{:?}", loaded.warnings);
+        assert!(loaded.warnings.concat().contains(warning), "{:?}", loaded.warnings);
     }
 }
 
