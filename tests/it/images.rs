@@ -1,5 +1,6 @@
 //! Images in prompts and from tools.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use sampi_tests::fake_llm::{FakeLlm, text, tool_call};
 use sampi_tests::harness::{Daemon, Model};
 use serde_json::{Value, json};
@@ -8,35 +9,24 @@ use serde_json::{Value, json};
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// The bytes of [`PIXEL`].
-fn pixel_bytes() -> Vec<u8> {
-    let mut bits = 0u32;
-    let mut count = 0;
-    let mut bytes = Vec::new();
-    for character in PIXEL.bytes().take_while(|byte| *byte != b'=') {
-        let value = match character {
-            b'A'..=b'Z' => character - b'A',
-            b'a'..=b'z' => character - b'a' + 26,
-            b'0'..=b'9' => character - b'0' + 52,
-            b'+' => 62,
-            _ => 63,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push(u8::try_from(bits >> count & 0xff).unwrap());
-        }
-    }
-    bytes
+/// A PNG of about two megabytes as base64: noise, which no compression makes smaller.
+fn noise() -> String {
+    let mut state = 1u32;
+    let noise = image::RgbImage::from_fn(800, 650, |_, _| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        image::Rgb(state.to_be_bytes()[..3].try_into().unwrap())
+    });
+    let mut png = std::io::Cursor::new(Vec::new());
+    noise.write_to(&mut png, image::ImageFormat::Png).unwrap();
+    BASE64_STANDARD.encode(png.into_inner())
 }
 
-fn image(data: &str) -> Value {
+fn block(data: &str) -> Value {
     json!({ "type": "image", "data": data, "mimeType": "image/png" })
 }
 
 fn prompt_with(data: &str) -> Value {
-    json!({ "type": "prompt", "message": "look", "images": [image(data)] })
+    json!({ "type": "prompt", "message": "look", "images": [block(data)] })
 }
 
 #[tokio::test]
@@ -58,13 +48,28 @@ async fn a_two_megabyte_image_goes_in_and_comes_back_unchanged() {
     let llm = FakeLlm::start().await;
     llm.push(text("nice"));
     let daemon = Daemon::builder(&llm).spawn().await;
-    let data = "iVBORw0KGgoAAAAN".repeat(125_000);
+    let data = noise();
+    assert!(data.len() > 2_000_000, "{}", data.len());
     daemon.ok(prompt_with(&data)).await;
     daemon.settled().await;
     let messages = daemon.messages().await;
-    assert!(messages[1]["content"][1]["data"].as_str() == Some(&data), "the image comes back");
+    if messages[1]["content"][1]["data"].as_str() != Some(&data) {
+        daemon.fail("the image comes back");
+    }
     let sent = llm.requests()[0].body.to_string();
     assert!(sent.contains(&data), "the image went to the model");
+    daemon.finish().await;
+    llm.finish();
+}
+
+#[tokio::test]
+async fn data_that_is_no_image_never_reaches_the_model_as_one() {
+    let llm = FakeLlm::start().await;
+    llm.push(text("I see nothing."));
+    let daemon = Daemon::builder(&llm).spawn().await;
+    daemon.ok(prompt_with("bm8gaW1hZ2U=")).await;
+    daemon.settled().await;
+    assert!(!llm.requests()[0].body.to_string().contains("bm8gaW1hZ2U="));
     daemon.finish().await;
     llm.finish();
 }
@@ -88,7 +93,8 @@ async fn an_image_that_is_read_goes_to_the_model() {
     let llm = FakeLlm::start().await;
     llm.push(tool_call("c1", "read", json!({ "path": "pixel.png" })));
     llm.push(text("nice"));
-    let daemon = Daemon::builder(&llm).file("pixel.png", pixel_bytes()).spawn().await;
+    let daemon =
+        Daemon::builder(&llm).file("pixel.png", BASE64_STANDARD.decode(PIXEL).unwrap()).spawn().await;
     daemon.run("go").await;
     let end = &daemon.all(json!({ "type": "tool_execution_end" }))[0];
     let blocks = end["result"]["content"].as_array().unwrap();

@@ -12,3 +12,4 @@
 
 pub mod fake_llm;
 pub mod harness;
+pub mod source;

@@ -124,7 +124,7 @@ fn rounded(number: serde_json::Number) -> Value {
         Some(float) if !number.is_i64() && !number.is_u64() => {
             let text = format!("{float:.8e}");
             let float: f64 = text.parse().unwrap_or(float);
-            if float == 0.0 { json!(0) } else { json!(float) }
+            json!(float)
         }
         _ => Value::Number(number),
     }
