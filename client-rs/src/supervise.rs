@@ -55,13 +55,7 @@ impl Connection {
         Self::start(reader, writer, frame_limit, handler, Peer::Streams)
     }
 
-    fn start<R, W>(
-        reader: R,
-        writer: W,
-        frame_limit: usize,
-        handler: Arc<dyn UiHandler>,
-        peer: Peer,
-    ) -> Self
+    fn start<R, W>(reader: R, writer: W, frame_limit: usize, handler: Arc<dyn UiHandler>, peer: Peer) -> Self
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -102,7 +96,9 @@ impl Connection {
         let mut closed = self.closed.clone();
         let exit = closed.wait_for(Option::is_some).await.ok().and_then(|exit| exit.clone());
         // Without a supervisor the runtime is shutting down.
-        exit.unwrap_or_else(|| Arc::new(Exit { reason: ExitReason::Dropped, status: None, stderr_tail: String::new() }))
+        exit.unwrap_or_else(|| {
+            Arc::new(Exit { reason: ExitReason::Dropped, status: None, stderr_tail: String::new() })
+        })
     }
 
     /// Ends the connection in an orderly way.
@@ -256,7 +252,9 @@ impl Supervisor {
     }
 }
 
-async fn wait_for_stop(stop: &mut watch::Receiver<Option<StopDelays>>) -> Result<StopDelays, watch::error::RecvError> {
+async fn wait_for_stop(
+    stop: &mut watch::Receiver<Option<StopDelays>>,
+) -> Result<StopDelays, watch::error::RecvError> {
     loop {
         if let Some(delays) = *stop.borrow_and_update() {
             return Ok(delays);

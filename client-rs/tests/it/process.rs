@@ -55,7 +55,8 @@ async fn a_daemon_that_dies_at_once_fails_calls_with_its_exit_code() {
 
 #[tokio::test]
 async fn the_error_of_a_death_has_the_end_of_stderr() {
-    let client = script("read -r line; yes 0123456789 | head -c 100000 >&2; echo 'no such model' >&2; exit 7");
+    let client =
+        script("read -r line; yes 0123456789 | head -c 100000 >&2; echo 'no such model' >&2; exit 7");
     let client = client.spawn().await.unwrap();
     let error = client.get_state().await.unwrap_err();
     let exit = error.as_exit().unwrap();

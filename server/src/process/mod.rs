@@ -30,6 +30,7 @@ pub use output::{FullOutput, OutputCollector};
 pub use sanitise::Sanitiser;
 pub use tree::kill_all;
 
+use crate::BoxFuture;
 use tree::{MARK_VARIABLE, ProcessTree, new_mark};
 
 /// Bytes read from a command at once.
@@ -82,46 +83,46 @@ pub enum ShellEnd {
     Cancelled,
 }
 
+/// Takes what a command writes. While it takes its time, the command is held up by its full pipe.
+pub trait OutputSink: Send {
+    /// Takes the next text.
+    fn take<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()>;
+}
+
 /// Runs a command and hands its output, stdout and stderr in the order in which they were written, to
-/// `on_output`. All its processes are gone or killed when this returns or is dropped.
+/// `output`. All its processes are gone or killed when this returns or is dropped.
 ///
 /// Fails when the command cannot be started; the error names what is missing.
 pub async fn run_shell(
     command: &ShellCommand,
     cancel: &CancellationToken,
-    mut on_output: impl FnMut(&str) + Send,
+    output: &mut dyn OutputSink,
 ) -> io::Result<ShellEnd> {
     if cancel.is_cancelled() {
         return Ok(ShellEnd::Cancelled);
     }
     let Running { mut child, tree, mut pipe } = spawn(command)?;
-    let mut text = TextStream::new(&mut on_output);
+    let mut text = TextStream::new(output);
     let end = follow(command.timeout, cancel, &mut child, &mut pipe, &mut text).await?;
     // Looking through all processes of the machine may take a while.
     tokio::task::spawn_blocking(move || drop(tree)).await.map_err(io::Error::other)?;
     let deadline = Instant::now() + LONGEST_AFTER_KILL;
     drain(&mut pipe, &mut text, IDLE_AFTER_KILL, deadline).await?;
-    text.finish();
+    text.finish().await;
     Ok(end)
 }
 
 /// Runs a command for the user: output without control sequences, bounded, the whole of it in a file
-/// when it is long. `on_delta` takes the output as it comes.
+/// when it is long. `deltas` takes the output as it comes.
 pub async fn execute_bash(
     command: &ShellCommand,
     cancel: &CancellationToken,
-    mut on_delta: impl FnMut(&str) + Send,
+    deltas: &mut dyn OutputSink,
 ) -> io::Result<BashResult> {
-    let mut collector = OutputCollector::default();
-    let mut sanitiser = Sanitiser::default();
-    let end = run_shell(command, cancel, |text| {
-        let text = sanitiser.push(text);
-        if !text.is_empty() {
-            collector.push(&text);
-            on_delta(&text);
-        }
-    })
-    .await?;
+    let collector = OutputCollector::default();
+    let mut output = SanitisedOutput { collector, sanitiser: Sanitiser::default(), deltas };
+    let end = run_shell(command, cancel, &mut output).await?;
+    let collector = output.collector;
     let truncation = collector.truncation();
     Ok(BashResult {
         output: truncation.content,
@@ -133,6 +134,24 @@ pub async fn execute_bash(
         truncated: truncation.truncated,
         full_output_path: collector.full_output_path().map(|path| path.to_string_lossy().into_owned()),
     })
+}
+
+struct SanitisedOutput<'a> {
+    collector: OutputCollector,
+    sanitiser: Sanitiser,
+    deltas: &'a mut dyn OutputSink,
+}
+
+impl OutputSink for SanitisedOutput<'_> {
+    fn take<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let text = self.sanitiser.push(text);
+            if !text.is_empty() {
+                self.collector.push(&text);
+                self.deltas.take(&text).await;
+            }
+        })
+    }
 }
 
 struct Running {
@@ -222,7 +241,7 @@ async fn follow(
                 status = child.wait() => break status?,
                 length = pipe.read(&mut buffer), if open => match length? {
                     0 => open = false,
-                    length => text.push(buffer.get(..length).unwrap_or_default()),
+                    length => text.push(buffer.get(..length).unwrap_or_default()).await,
                 },
             }
         };
@@ -254,7 +273,7 @@ async fn drain(
             Err(_) => return Ok(()),
             Ok(length) => match length? {
                 0 => return Ok(()),
-                length => text.push(buffer.get(..length).unwrap_or_default()),
+                length => text.push(buffer.get(..length).unwrap_or_default()).await,
             },
         }
         if Instant::now() >= deadline {
@@ -276,31 +295,31 @@ fn exit_code(status: ExitStatus) -> i32 {
 struct TextStream<'a> {
     decoder: Utf8Decoder,
     started: bool,
-    sink: &'a mut (dyn FnMut(&str) + Send),
+    sink: &'a mut dyn OutputSink,
 }
 
 impl<'a> TextStream<'a> {
-    fn new(sink: &'a mut (dyn FnMut(&str) + Send)) -> Self {
+    fn new(sink: &'a mut dyn OutputSink) -> Self {
         Self { decoder: Utf8Decoder::default(), started: false, sink }
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    async fn push(&mut self, bytes: &[u8]) {
         let mut text = String::new();
         self.decoder.push(bytes, &mut text);
-        self.emit(&text);
+        self.emit(&text).await;
     }
 
-    fn finish(&mut self) {
+    async fn finish(&mut self) {
         let mut text = String::new();
         self.decoder.finish(&mut text);
-        self.emit(&text);
+        self.emit(&text).await;
     }
 
-    fn emit(&mut self, text: &str) {
+    async fn emit(&mut self, text: &str) {
         let text = if self.started { text } else { text.strip_prefix('\u{feff}').unwrap_or(text) };
         if !text.is_empty() {
             self.started = true;
-            (self.sink)(text);
+            self.sink.take(text).await;
         }
     }
 }

@@ -5,6 +5,31 @@ use rustix::process::{Pid, test_kill_process};
 
 use super::*;
 
+struct Sink<F>(F);
+
+impl<F: FnMut(&str) + Send> OutputSink for Sink<F> {
+    fn take<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+        (self.0)(text);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+async fn run_shell(
+    command: &ShellCommand,
+    cancel: &CancellationToken,
+    on_output: impl FnMut(&str) + Send,
+) -> io::Result<ShellEnd> {
+    super::run_shell(command, cancel, &mut Sink(on_output)).await
+}
+
+async fn execute_bash(
+    command: &ShellCommand,
+    cancel: &CancellationToken,
+    on_delta: impl FnMut(&str) + Send,
+) -> io::Result<BashResult> {
+    super::execute_bash(command, cancel, &mut Sink(on_delta)).await
+}
+
 fn command(text: &str) -> ShellCommand {
     ShellCommand {
         command: text.to_owned(),

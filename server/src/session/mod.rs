@@ -16,6 +16,7 @@
 //! | `migrate` | versions 1 and 2 |
 //! | [`listing`] | finding sessions on disk |
 
+pub mod compaction;
 mod context;
 mod error;
 mod file;

@@ -12,7 +12,7 @@ use super::arguments::{property, schema, text};
 use super::{Tool, ToolContext, ToolError};
 use crate::BoxFuture;
 use crate::process::truncation::{MAX_BYTES, TruncatedBy, Truncation, format_size};
-use crate::process::{OutputCollector, ShellCommand, ShellEnd, run_shell};
+use crate::process::{OutputCollector, OutputSink, ShellCommand, ShellEnd, run_shell};
 
 /// How often output so far is reported at most.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
@@ -115,10 +115,8 @@ async fn run_reporting(
     context.progress.report(ToolOutput::default());
     let output = Mutex::new(OutputCollector::default());
     let changed = Notify::new();
-    let run = run_shell(command, &context.cancel, |text| {
-        output.lock().unwrap_or_else(PoisonError::into_inner).push(text);
-        changed.notify_one();
-    });
+    let mut sink = CollectedOutput { output: &output, changed: &changed };
+    let run = run_shell(command, &context.cancel, &mut sink);
     let report = async {
         loop {
             changed.notified().await;
@@ -134,6 +132,19 @@ async fn run_reporting(
     };
     let end = end.map_err(|error| ToolError::new(error.to_string()))?;
     Ok((end, output.into_inner().unwrap_or_else(PoisonError::into_inner)))
+}
+
+struct CollectedOutput<'c> {
+    output: &'c Mutex<OutputCollector>,
+    changed: &'c Notify,
+}
+
+impl OutputSink for CollectedOutput<'_> {
+    fn take<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        self.changed.notify_one();
+        Box::pin(std::future::ready(()))
+    }
 }
 
 fn progress(output: &OutputCollector) -> ToolOutput {

@@ -13,30 +13,11 @@ use serde_json::{Map, Value};
 
 use super::{Environment, Paths, jsonc};
 use crate::llm::ThinkingBudgets;
+pub use sampi_protocol::commands::QueueMode;
 pub use tool_list::{DEFAULT_TOOLS, change_tools, is_change_list};
 
 /// Silence of a provider's stream after which it counts as dead.
 const DEFAULT_HTTP_IDLE_TIMEOUT: Duration = Duration::from_millis(300_000);
-
-/// How queued messages are delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum QueueMode {
-    /// All at once.
-    All,
-    /// One a turn.
-    #[default]
-    OneAtATime,
-}
-
-impl QueueMode {
-    /// The wire name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::OneAtATime => "one-at-a-time",
-        }
-    }
-}
 
 /// What to do with the configuration of a project that the user has said nothing about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
