@@ -105,7 +105,9 @@ impl MessageAssembler {
             Event::TextDelta(event) => self.text(index, |text| text.text.push_str(&event.delta)),
             Event::TextEnd(event) => self.text(index, |text| text.text.clone_from(&event.content)),
             Event::ThinkingStart(_) => self.thinking(index, |block| *block = ThinkingContent::default()),
-            Event::ThinkingDelta(event) => self.thinking(index, |block| block.thinking.push_str(&event.delta)),
+            Event::ThinkingDelta(event) => {
+                self.thinking(index, |block| block.thinking.push_str(&event.delta))
+            }
             Event::ThinkingEnd(event) => {
                 self.thinking(index, |block| block.thinking.clone_from(&event.content));
             }

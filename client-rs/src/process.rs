@@ -94,10 +94,8 @@ impl Launch {
             Some(program) => program.clone(),
             None => find_program().ok_or(ClientError::ProgramNotFound)?,
         };
-        let failed = |error: std::io::Error| ClientError::Spawn {
-            program: program.clone(),
-            error: Arc::new(error),
-        };
+        let failed =
+            |error: std::io::Error| ClientError::Spawn { program: program.clone(), error: Arc::new(error) };
         let mut command = Command::new(&program);
         command
             .args(&self.args)
@@ -194,7 +192,8 @@ pub(crate) struct StderrTail {
 
 impl StderrTail {
     pub(crate) fn text(&self) -> String {
-        let bytes: Vec<u8> = self.bytes.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let bytes: Vec<u8> =
+            self.bytes.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         // A character that was cut at the start of the tail is left out.
         let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
         String::from_utf8_lossy(&bytes[cut..]).into_owned()

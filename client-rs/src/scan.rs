@@ -73,8 +73,9 @@ impl<'a> Cursor<'a> {
             b'{' | b'[' => {}
             _ => {
                 let rest = self.text.as_bytes().get(start..)?;
-                let length =
-                    rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace());
+                let length = rest
+                    .iter()
+                    .position(|byte| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace());
                 self.at = start + length.filter(|length| *length > 0)?;
                 return Some(start..self.at);
             }

@@ -42,7 +42,7 @@ impl Connection {
         let process_id = process.id();
         let tail = StderrTail::default();
         let stderr = tokio::spawn(read_stderr(pipes.stderr, tail.clone(), launch.stderr.clone()));
-        let peer = Peer::Process { process, stderr: Owned(stderr), tail };
+        let peer = Peer::Process { process: Box::new(process), stderr: Owned(stderr), tail };
         Ok(Self { process_id, ..Self::start(pipes.stdout, pipes.stdin, frame_limit, handler, peer) })
     }
 
@@ -55,13 +55,7 @@ impl Connection {
         Self::start(reader, writer, frame_limit, handler, Peer::Streams)
     }
 
-    fn start<R, W>(
-        reader: R,
-        writer: W,
-        frame_limit: usize,
-        handler: Arc<dyn UiHandler>,
-        peer: Peer,
-    ) -> Self
+    fn start<R, W>(reader: R, writer: W, frame_limit: usize, handler: Arc<dyn UiHandler>, peer: Peer) -> Self
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -102,7 +96,9 @@ impl Connection {
         let mut closed = self.closed.clone();
         let exit = closed.wait_for(Option::is_some).await.ok().and_then(|exit| exit.clone());
         // Without a supervisor the runtime is shutting down.
-        exit.unwrap_or_else(|| Arc::new(Exit { reason: ExitReason::Dropped, status: None, stderr_tail: String::new() }))
+        exit.unwrap_or_else(|| {
+            Arc::new(Exit { reason: ExitReason::Dropped, status: None, stderr_tail: String::new() })
+        })
     }
 
     /// Ends the connection in an orderly way.
@@ -116,7 +112,7 @@ impl Connection {
 /// What is at the other end.
 enum Peer {
     Streams,
-    Process { process: Process, stderr: Owned<()>, tail: StderrTail },
+    Process { process: Box<Process>, stderr: Owned<()>, tail: StderrTail },
 }
 
 /// A task that ends with its owner.
@@ -204,10 +200,9 @@ impl Supervisor {
             }
         };
         let writer_failed = async {
-            match (&mut self.writer.0).await {
-                // It closed the daemon's input because the link hung up.
-                Ok(Ok(())) => std::future::pending().await,
-                Ok(Err(_)) | Err(_) => {}
+            // A writer that ends well closed the daemon's input because the link hung up.
+            if let Ok(Ok(())) = (&mut self.writer.0).await {
+                std::future::pending::<()>().await;
             }
         };
         tokio::select! {
@@ -256,7 +251,9 @@ impl Supervisor {
     }
 }
 
-async fn wait_for_stop(stop: &mut watch::Receiver<Option<StopDelays>>) -> Result<StopDelays, watch::error::RecvError> {
+async fn wait_for_stop(
+    stop: &mut watch::Receiver<Option<StopDelays>>,
+) -> Result<StopDelays, watch::error::RecvError> {
     loop {
         if let Some(delays) = *stop.borrow_and_update() {
             return Ok(delays);

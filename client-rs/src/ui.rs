@@ -75,9 +75,7 @@ impl Question {
     pub fn approval(&self) -> Answer {
         match self {
             Self::Confirm { .. } => Answer::Confirmed(true),
-            Self::Select { options, .. } => {
-                options.first().cloned().map_or(Answer::Cancelled, Answer::Value)
-            }
+            Self::Select { options, .. } => options.first().cloned().map_or(Answer::Cancelled, Answer::Value),
             Self::Editor { prefill, .. } => prefill.clone().map_or(Answer::Cancelled, Answer::Value),
             Self::Input { .. } => Answer::Cancelled,
         }

@@ -33,11 +33,15 @@ impl Interest {
 #[derive(Debug)]
 enum Phase {
     /// The response has not come. What comes now may still belong to the run before.
-    Sent { last_update: Option<QueueUpdate> },
+    Sent {
+        last_update: Option<QueueUpdate>,
+    },
     /// The prompt started the run.
     Started,
     /// The prompt waits in a queue.
-    Queued { place: Place },
+    Queued {
+        place: Place,
+    },
     /// The prompt has just left its queue: a user's message comes next if it is delivered.
     LeftQueue,
     /// The prompt is part of the run.

@@ -68,8 +68,10 @@ async fn results_come_typed_and_null_and_absent_data_are_fine_where_they_are_all
     let (client, mut peer) = pair();
     let (cycled, _) = tokio::join!(client.cycle_model(), peer.serve("cycle_model", json!(null)));
     assert_eq!(cycled.unwrap(), None);
-    let (done, request) =
-        tokio::join!(client.set_thinking_level(ThinkingLevel::High), peer.serve("set_thinking_level", json!(null)));
+    let (done, request) = tokio::join!(
+        client.set_thinking_level(ThinkingLevel::High),
+        peer.serve("set_thinking_level", json!(null))
+    );
     done.unwrap();
     assert_eq!(request["level"], "high");
     let (error, _) = tokio::join!(client.get_state(), peer.serve("get_state", json!({ "thinkingLevel": 3 })));
@@ -86,8 +88,10 @@ async fn generic_and_raw_calls_reach_any_command() {
     result.unwrap();
     assert_eq!(request["enabled"], true);
     let parameters = json!({ "depth": [1], "id": "mine", "type": "x" });
-    let (result, request) =
-        tokio::join!(client.call_raw("from_the_future", parameters), peer.serve("from_the_future", json!([7])));
+    let (result, request) = tokio::join!(
+        client.call_raw("from_the_future", parameters),
+        peer.serve("from_the_future", json!([7]))
+    );
     assert_eq!(result.unwrap(), json!([7]));
     assert_eq!(request["depth"], json!([1]));
     assert_ne!(request["id"], "mine");
@@ -107,7 +111,8 @@ async fn only_a_call_with_a_timeout_times_out() {
     tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
     assert_eq!(peer.read().await["type"], "abort");
     let request = peer.read().await;
-    let data = json!({ "summary": "s", "firstKeptEntryId": "e", "tokensBefore": 1, "estimatedTokensAfter": 1 });
+    let data =
+        json!({ "summary": "s", "firstKeptEntryId": "e", "tokensBefore": 1, "estimatedTokensAfter": 1 });
     peer.send(&[response(&request, data)]).await;
     assert_eq!(patient.await.unwrap().unwrap().summary, "s");
     assert_eq!(client.pending_calls(), 0);
@@ -148,7 +153,8 @@ async fn a_lone_surrogate_becomes_the_replacement_character() {
     let (client, mut peer) = pair();
     let serve = async {
         let id = peer.read().await["id"].clone();
-        peer.raw(format!(r#"{{"id":{id},"type":"response","success":true,"data":{{"text":"a\ud83d"}}}}"#)).await;
+        peer.raw(format!(r#"{{"id":{id},"type":"response","success":true,"data":{{"text":"a\ud83d"}}}}"#))
+            .await;
         peer.raw("\n").await;
     };
     let (text, ()) = tokio::join!(client.get_last_assistant_text(), serve);
@@ -165,10 +171,7 @@ async fn an_answer_over_the_limit_fails_its_call_and_the_connection_lives_on() {
     };
     let calls = async {
         let error = client.get_last_assistant_text().await.unwrap_err();
-        assert!(
-            matches!(error, ClientError::FrameTooLong { limit: 1000, length: 5000.., .. }),
-            "{error}"
-        );
+        assert!(matches!(error, ClientError::FrameTooLong { limit: 1000, length: 5000.., .. }), "{error}");
         client.get_last_assistant_text().await.unwrap()
     };
     let (text, ()) = tokio::join!(calls, serve);

@@ -20,13 +20,16 @@ async fn sync(client: &RpcClient, peer: &mut Peer) {
 async fn every_subscriber_gets_every_event_in_order_until_the_end() {
     let (client, mut peer) = pair();
     let (first, second) = (client.subscribe(), client.subscribe());
-    peer.send(&[event("agent_start"), json!({ "type": "moon_phase", "full": true }), event("turn_start")]).await;
+    peer.send(&[event("agent_start"), json!({ "type": "moon_phase", "full": true }), event("turn_start")])
+        .await;
     peer.close_output().await;
     for subscription in [first, second] {
         let items: Vec<EventItem> = subscription.collect().await;
         let names: Vec<&str> = items.iter().filter_map(|item| Some(item.as_event()?.name())).collect();
         assert_eq!(names, ["agent_start", "moon_phase", "turn_start"]);
-        assert!(matches!(items.last(), Some(EventItem::Closed(exit)) if exit.reason == ExitReason::OutputClosed));
+        assert!(
+            matches!(items.last(), Some(EventItem::Closed(exit)) if exit.reason == ExitReason::OutputClosed)
+        );
     }
     assert!(matches!(client.subscribe().next().await, Some(EventItem::Closed(_))));
 }
@@ -66,7 +69,8 @@ async fn a_malformed_known_event_is_reported_and_the_next_one_is_read() {
 async fn an_event_over_the_limit_is_reported_as_malformed() {
     let (client, mut peer) = pair_with(RpcClient::builder().frame_limit(500));
     let mut events = client.subscribe();
-    peer.send(&[json!({ "type": "bash_execution_update", "delta": "x".repeat(1000) }), event("agent_start")]).await;
+    peer.send(&[json!({ "type": "bash_execution_update", "delta": "x".repeat(1000) }), event("agent_start")])
+        .await;
     let Some(EventItem::Malformed(record)) = events.next().await else { panic!() };
     assert!(record.error.to_string().contains("frame limit of 500"));
     assert_eq!(events.next_event().await.unwrap().name(), "agent_start");
@@ -76,7 +80,8 @@ async fn an_event_over_the_limit_is_reported_as_malformed() {
 async fn requests_that_expect_no_answer_go_to_the_event_stream() {
     let (client, mut peer) = pair();
     let mut events = client.subscribe();
-    peer.send(&[json!({ "type": "extension_ui_request", "id": "u", "method": "notify", "message": "hi" })]).await;
+    peer.send(&[json!({ "type": "extension_ui_request", "id": "u", "method": "notify", "message": "hi" })])
+        .await;
     let Some(EventItem::Ui(request)) = events.next().await else { panic!() };
     assert!(matches!(&request.method, UiMethod::Notify { message, .. } if message == "hi"));
     // Nothing was written for it: the next record of the client is the next call.
@@ -99,8 +104,12 @@ async fn a_listener_that_blocks_or_panics_delays_no_response() {
             }
         })
         .unwrap();
-    peer.send(&[event("agent_start"), event("turn_start"), json!({ "type": "agent_settled", "aborted": false })])
-        .await;
+    peer.send(&[
+        event("agent_start"),
+        event("turn_start"),
+        json!({ "type": "agent_settled", "aborted": false }),
+    ])
+    .await;
     assert_eq!(seen_end.recv().await.unwrap().as_deref(), Some("agent_start"));
     // The listener blocks now; this test's runtime has one thread.
     sync(&client, &mut peer).await;
@@ -115,7 +124,7 @@ async fn a_listener_that_blocks_or_panics_delays_no_response() {
 async fn dropping_the_client_ends_its_listeners() {
     let (client, _peer) = pair();
     let (seen, mut seen_end) = tokio::sync::mpsc::unbounded_channel();
-    client.on_event(move |_| drop(seen.send(()))).unwrap();
+    client.on_event(move |_| _ = seen.send(())).unwrap();
     drop(client);
     while seen_end.recv().await.is_some() {}
 }

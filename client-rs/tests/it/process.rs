@@ -55,7 +55,8 @@ async fn a_daemon_that_dies_at_once_fails_calls_with_its_exit_code() {
 
 #[tokio::test]
 async fn the_error_of_a_death_has_the_end_of_stderr() {
-    let client = script("read -r line; yes 0123456789 | head -c 100000 >&2; echo 'no such model' >&2; exit 7");
+    let client =
+        script("read -r line; yes 0123456789 | head -c 100000 >&2; echo 'no such model' >&2; exit 7");
     let client = client.spawn().await.unwrap();
     let error = client.get_state().await.unwrap_err();
     let exit = error.as_exit().unwrap();
@@ -98,7 +99,7 @@ async fn a_program_that_is_missing_fails_the_start() {
 async fn a_client_starts_again_and_nothing_of_the_first_process_reaches_the_second() {
     let client = script(ECHO).spawn().await.unwrap();
     let (seen, mut seen_end) = tokio::sync::mpsc::unbounded_channel();
-    client.on_event(move |item| drop(seen.send(matches!(item, EventItem::Closed(_))))).unwrap();
+    client.on_event(move |item| _ = seen.send(matches!(item, EventItem::Closed(_)))).unwrap();
     let mut events = client.subscribe();
     let first = client.get_last_assistant_text().await.unwrap().unwrap();
     assert_eq!(client.stop().await.reason, ExitReason::Stopped);

@@ -5,9 +5,7 @@ use sampi_client::protocol::data::StopReason;
 use sampi_client::{EventItem, RpcClient, RunOutcome};
 use serde_json::{Value, json};
 
-use crate::peer::{
-    Peer, assistant, event, failure, message, pair, queue, response, settled, started, user,
-};
+use crate::peer::{Peer, assistant, event, failure, message, pair, queue, response, settled, started, user};
 
 fn steering(text: &str) -> Prompt {
     Prompt {
@@ -38,10 +36,13 @@ async fn a_response_and_a_whole_run_in_one_chunk_are_an_outcome() {
             message("end", user("hi")),
             message("start", assistant("", "pending")),
             message("end", assistant("Reading.", "toolUse")),
-            message("end", json!({
-                "role": "toolResult", "toolCallId": "c", "toolName": "t", "content": [], "isError": false,
-                "timestamp": 1, "usage": { "input": 100, "cost": { "total": 0.25 } },
-            })),
+            message(
+                "end",
+                json!({
+                    "role": "toolResult", "toolCallId": "c", "toolName": "t", "content": [], "isError": false,
+                    "timestamp": 1, "usage": { "input": 100, "cost": { "total": 0.25 } },
+                }),
+            ),
             message("end", assistant("Done.", "stop")),
             json!({ "type": "agent_end", "messages": [], "willRetry": false }),
             settled(),
@@ -65,7 +66,8 @@ async fn a_failed_answer_is_the_outcomes_error_unless_a_retry_succeeded() {
         answer["errorMessage"] = json!("Overloaded");
         message("end", answer)
     };
-    let outcome = outcome_of(|request| vec![started(request), event("agent_start"), failed("error"), settled()]).await;
+    let outcome =
+        outcome_of(|request| vec![started(request), event("agent_start"), failed("error"), settled()]).await;
     assert_eq!(outcome.error.as_deref(), Some("Overloaded"));
     assert_eq!(outcome.stop_reason, Some(StopReason::Error));
     let outcome = outcome_of(|request| {
@@ -203,8 +205,7 @@ async fn the_death_of_the_peer_fails_the_outcome() {
 async fn queued(before: &[&str]) -> (RpcClient, Peer, tokio::task::JoinHandle<RunOutcome>) {
     let (client, mut peer) = pair();
     let waiting = client.clone();
-    let run =
-        tokio::spawn(async move { waiting.prompt_and_wait_with(steering("mine")).await.unwrap() });
+    let run = tokio::spawn(async move { waiting.prompt_and_wait_with(steering("mine")).await.unwrap() });
     let request = peer.read().await;
     assert_eq!(request["streamingBehavior"], "steer");
     let mut steering = before.to_vec();
