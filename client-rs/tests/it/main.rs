@@ -1,10 +1,14 @@
 //! The client against scripted and misbehaving peers.
 
-#![allow(missing_docs)]
-
+#[cfg(test)]
 mod calls;
+#[cfg(test)]
 mod dialogs;
+#[cfg(test)]
 mod events;
+#[cfg(test)]
 mod peer;
+#[cfg(test)]
 mod process;
+#[cfg(test)]
 mod runs;

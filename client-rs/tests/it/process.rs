@@ -99,7 +99,7 @@ async fn a_program_that_is_missing_fails_the_start() {
 async fn a_client_starts_again_and_nothing_of_the_first_process_reaches_the_second() {
     let client = script(ECHO).spawn().await.unwrap();
     let (seen, mut seen_end) = tokio::sync::mpsc::unbounded_channel();
-    client.on_event(move |item| drop(seen.send(matches!(item, EventItem::Closed(_))))).unwrap();
+    client.on_event(move |item| _ = seen.send(matches!(item, EventItem::Closed(_)))).unwrap();
     let mut events = client.subscribe();
     let first = client.get_last_assistant_text().await.unwrap().unwrap();
     assert_eq!(client.stop().await.reason, ExitReason::Stopped);
