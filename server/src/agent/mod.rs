@@ -15,7 +15,7 @@ use sampi_protocol::events::SessionEvent;
 use tokio::sync::mpsc;
 
 use crate::extensions::Extension;
-use crate::llm::Providers;
+use crate::llm::{CacheRetention, Providers};
 use crate::resources::Environment;
 use crate::resources::models::ModelRegistry;
 use crate::resources::settings::Settings;
@@ -137,6 +137,8 @@ pub struct AgentParts {
     pub providers: Providers,
     /// The user's settings.
     pub settings: Settings,
+    /// How long providers should keep the prompt cache.
+    pub cache_retention: CacheRetention,
     /// The tools that the model may call.
     pub tools: Vec<Arc<dyn Tool>>,
     /// What the user says instead of, and after, our own system prompt.
@@ -169,6 +171,7 @@ pub struct Agent {
     models: Arc<ModelRegistry>,
     providers: Providers,
     settings: Settings,
+    cache_retention: CacheRetention,
     tools: Arc<[Arc<dyn Tool>]>,
     prompt: PromptSources,
     extension: Arc<dyn Extension>,
@@ -220,6 +223,7 @@ impl Agent {
             models: parts.models,
             providers: parts.providers,
             settings: parts.settings,
+            cache_retention: parts.cache_retention,
             tools: parts.tools.into(),
             prompt: parts.prompt,
             extension: parts.extension,

@@ -64,6 +64,7 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
         models: Arc::new(startup.registry),
         providers: Providers::new(),
         settings: startup.settings,
+        cache_retention: startup.cache_retention,
         tools,
         prompt: startup.prompt,
         extension: Arc::new(NoExtensions),
