@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use sampi_protocol::Shared;
 use sampi_protocol::commands::{Disposition, StreamingBehavior};
 use sampi_protocol::data::{AgentMessage, CompactionReason};
+use sampi_protocol::events::ExtensionError;
 
 use super::compaction::Then;
 use super::queues::{QueueKind, user_message};
@@ -89,24 +90,41 @@ impl Agent {
     }
 
     fn accept(&mut self, ticket: Ticket, input: Input, mode: PromptMode) {
+        if mode == PromptMode::Prompt(None) && self.is_busy() {
+            let text = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') \
+                        to queue the message.";
+            self.done(ticket, Outcome::Accepted(Err(AgentError::Busy(text.to_owned()))));
+            return;
+        }
+        let input = self.expand(input);
         let queue = match mode {
             PromptMode::Steer => QueueKind::Steering,
             PromptMode::FollowUp => QueueKind::FollowUp,
-            PromptMode::Prompt(_) if !self.is_busy() => {
+            PromptMode::Prompt(Some(StreamingBehavior::Steer)) if self.is_busy() => QueueKind::Steering,
+            PromptMode::Prompt(Some(StreamingBehavior::FollowUp)) if self.is_busy() => QueueKind::FollowUp,
+            PromptMode::Prompt(_) => {
                 self.start_prompt(ticket, input);
-                return;
-            }
-            PromptMode::Prompt(Some(StreamingBehavior::Steer)) => QueueKind::Steering,
-            PromptMode::Prompt(Some(StreamingBehavior::FollowUp)) => QueueKind::FollowUp,
-            PromptMode::Prompt(None) => {
-                let text = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') \
-                            to queue the message.";
-                self.done(ticket, Outcome::Accepted(Err(AgentError::Busy(text.to_owned()))));
                 return;
             }
         };
         self.enqueue(queue, input);
         self.done(ticket, Outcome::Accepted(Ok(Disposition::Queued)));
+    }
+
+    /// Puts in what a message stands for that names a skill or a prompt template.
+    fn expand(&mut self, input: Input) -> Input {
+        match self.resources.expand(&input.text) {
+            Ok(None) => input,
+            Ok(Some(text)) => Input { text, ..input },
+            Err(error) => {
+                self.emit(ExtensionError {
+                    extension_path: error.path.clone(),
+                    event: "skill_expansion".to_owned(),
+                    error: error.to_string(),
+                });
+                input
+            }
+        }
     }
 
     fn start_prompt(&mut self, ticket: Ticket, input: Input) {

@@ -16,10 +16,10 @@ use tokio::sync::mpsc;
 
 use crate::extensions::Extension;
 use crate::llm::{CacheRetention, Providers};
-use crate::resources::Environment;
 use crate::resources::models::ModelRegistry;
 use crate::resources::settings::Settings;
 use crate::resources::system_prompt::PromptSources;
+use crate::resources::{Environment, Resources};
 use crate::session::{NewEntry, Session, SessionError};
 use crate::tools::Tool;
 
@@ -143,6 +143,8 @@ pub struct AgentParts {
     pub tools: Vec<Arc<dyn Tool>>,
     /// What the user says instead of, and after, our own system prompt.
     pub prompt: PromptSources,
+    /// Skills, prompt templates and instruction files.
+    pub resources: Resources,
     /// The seam for extensions.
     pub extension: Arc<dyn Extension>,
     /// The model to start with.
@@ -174,6 +176,7 @@ pub struct Agent {
     cache_retention: CacheRetention,
     tools: Arc<[Arc<dyn Tool>]>,
     prompt: PromptSources,
+    resources: Resources,
     extension: Arc<dyn Extension>,
     model: Option<Model>,
     thinking: ThinkingLevel,
@@ -226,6 +229,7 @@ impl Agent {
             cache_retention: parts.cache_retention,
             tools: parts.tools.into(),
             prompt: parts.prompt,
+            resources: parts.resources,
             extension: parts.extension,
             model: parts.model,
             thinking: parts.thinking,

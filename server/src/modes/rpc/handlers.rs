@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use sampi_protocol::commands::{
     AvailableModels, AvailableThinkingLevels, Command, CycledThinkingLevel, ForkMessage, ForkMessages,
     ForkResult, GetEntries, LastAssistantText, Messages, PromptResult, QueuedResult,
-    SessionChange as SessionChangeResult, SlashCommands,
+    SessionChange as SessionChangeResult,
 };
 use sampi_protocol::data::EntryId;
 use sampi_protocol::events::{BashExecutionUpdate, SessionEvent};
@@ -307,8 +307,7 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
             Now::data(LastAssistantText { text: agent.last_assistant_text() })
         }
         Command::SetSessionName(set) => Now::from_result(agent.set_session_name(&set.name)),
-        // Extensions, prompt templates and skills are what could be listed, and none are loaded yet.
-        Command::GetCommands(_) => Now::data(SlashCommands::default()),
+        Command::GetCommands(_) => Now::data(agent.commands()),
         Command::Prompt(_)
         | Command::Steer(_)
         | Command::FollowUp(_)
