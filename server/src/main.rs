@@ -1,3 +1,5 @@
 //! The binary `sampi`.
 
-fn main() {}
+fn main() {
+    std::process::exit(sampi_server::modes::run(std::env::args_os().collect()));
+}

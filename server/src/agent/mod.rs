@@ -1,1 +1,321 @@
-//! agent
+//! The agent: one conversation, its model, its queues and the run that is under way.
+//!
+//! [`Agent`] is a state machine that a mode owns and drives: its methods change the state at once and
+//! put what happened into an outbox; work that takes time runs in tasks that report back through the
+//! inbox ([`Agent::receive`], [`Agent::handle`]). Nothing here knows of RPC records.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sampi_protocol::Shared;
+use sampi_protocol::commands::{BashResult, Disposition};
+use sampi_protocol::data::{AgentMessage, CompactionResult, Model, SessionEntry, ThinkingLevel};
+use sampi_protocol::events::SessionEvent;
+use tokio::sync::mpsc;
+
+use crate::extensions::Extension;
+use crate::llm::Providers;
+use crate::resources::Environment;
+use crate::resources::models::ModelRegistry;
+use crate::resources::settings::Settings;
+use crate::resources::system_prompt::PromptSources;
+use crate::session::{NewEntry, Session, SessionError};
+use crate::tools::Tool;
+
+mod bash;
+mod compaction;
+mod context_usage;
+mod intake;
+mod link;
+mod models;
+mod prompt;
+mod queries;
+mod queues;
+mod recovery;
+mod run;
+mod sessions;
+mod settle;
+mod summaries;
+mod tool_calls;
+mod turn;
+
+pub use bash::BashVisibility;
+pub use intake::PromptMode;
+use link::RunMessage;
+use queues::Queues;
+use recovery::Recovery;
+pub use sessions::SessionChange;
+use settle::ActiveRun;
+
+/// Messages that may wait in the inbox before the tasks that write them are slowed down.
+const INBOX_CAPACITY: usize = 256;
+
+/// Names something that was asked for and is answered later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// What the agent has to say, in order.
+#[derive(Debug)]
+pub enum Output {
+    /// Something happened.
+    Event(SessionEvent),
+    /// A shell command of the user wrote something.
+    BashOutput(Ticket, String),
+    /// What was asked for is done.
+    Done(Ticket, Outcome),
+}
+
+/// How something that was asked for ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// A prompt, steering or follow-up message was taken in, or refused.
+    Accepted(Result<Disposition, AgentError>),
+    /// The session is idle.
+    Idle,
+    /// A shell command ended.
+    Bash(Result<BashResult, AgentError>),
+    /// A compaction ended.
+    Compacted(Result<CompactionResult, AgentError>),
+    /// The session changed.
+    SessionChanged(Result<SessionChanged, AgentError>),
+}
+
+/// How a change of session ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionChanged {
+    /// True when an extension prevented it.
+    pub cancelled: bool,
+    /// The text of the message that was forked from.
+    pub text: Option<String>,
+}
+
+/// Why the agent refuses something. The texts that Pi has are Pi's.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// What is going on must end first.
+    #[error("{0}")]
+    Busy(String),
+    /// No model is chosen, or it has no credentials.
+    #[error("{0}")]
+    NoModel(String),
+    /// The credentials could not be had.
+    #[error("{0}")]
+    Auth(String),
+    /// Something that was named does not exist.
+    #[error("{0}")]
+    NotFound(String),
+    /// A value that was given cannot be used.
+    #[error("{0}")]
+    Invalid(String),
+    /// It was stopped.
+    #[error("{0}")]
+    Cancelled(String),
+    /// This version cannot do it yet.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The model could not do what was asked.
+    #[error("{0}")]
+    Failed(String),
+    /// The session could not be read or written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// A process could not be run.
+    #[error("{0}")]
+    Io(String),
+}
+
+/// What an agent works with. Each part can be replaced.
+pub struct AgentParts {
+    /// The conversation.
+    pub session: Session,
+    /// The process's environment.
+    pub environment: Environment,
+    /// The models and their credentials.
+    pub models: Arc<ModelRegistry>,
+    /// The APIs.
+    pub providers: Providers,
+    /// The user's settings.
+    pub settings: Settings,
+    /// The tools that the model may call.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// What the user says instead of, and after, our own system prompt.
+    pub prompt: PromptSources,
+    /// The seam for extensions.
+    pub extension: Arc<dyn Extension>,
+    /// The model to start with.
+    pub model: Option<Model>,
+    /// The thinking level to start with.
+    pub thinking: ThinkingLevel,
+    /// The models that cycling is limited to, each with its thinking level.
+    pub scope: Vec<(Model, Option<ThinkingLevel>)>,
+    /// Where new session files go; `None` keeps sessions in memory.
+    pub sessions_root: Option<SessionsRoot>,
+}
+
+/// Where new session files go.
+#[derive(Debug, Clone)]
+pub enum SessionsRoot {
+    /// Into a folder of their working directory below this one.
+    ByCwd(PathBuf),
+    /// Into this folder.
+    Fixed(PathBuf),
+}
+
+/// One conversation, its model, its queues and the run that is under way.
+pub struct Agent {
+    session: Session,
+    environment: Environment,
+    models: Arc<ModelRegistry>,
+    providers: Providers,
+    settings: Settings,
+    tools: Arc<[Arc<dyn Tool>]>,
+    prompt: PromptSources,
+    extension: Arc<dyn Extension>,
+    model: Option<Model>,
+    thinking: ThinkingLevel,
+    scope: Vec<(Model, Option<ThinkingLevel>)>,
+    sessions_root: Option<SessionsRoot>,
+    queues: Queues,
+    recovery: Recovery,
+    intake: intake::Intake,
+    run: Option<ActiveRun>,
+    bash: bash::BashRuns,
+    waiting_for_idle: Vec<Ticket>,
+    waiting_changes: VecDeque<(Ticket, SessionChange)>,
+    waiting_compactions: Vec<(Ticket, Option<String>)>,
+    compaction: Option<compaction::ActiveCompaction>,
+    next_compaction: u64,
+    auto_compaction: bool,
+    next_run: u64,
+    outbox: VecDeque<Output>,
+    inbox: mpsc::Receiver<Inbox>,
+    inbox_writer: mpsc::Sender<Inbox>,
+}
+
+/// What tasks report to the agent.
+pub struct Inbox(InboxMessage);
+
+enum InboxMessage {
+    Run { run: u64, message: RunMessage },
+    Intake(intake::Checked),
+    Bash(bash::BashMessage),
+    RetryDue { run: u64 },
+    AbortDeadline { run: u64 },
+    SessionChecked(sessions::Checked),
+    Compacted(compaction::Compacted),
+    Event(SessionEvent),
+}
+
+impl Agent {
+    /// An agent made of these parts. New sessions get the entries that name model and thinking level.
+    pub fn new(parts: AgentParts) -> Result<Self, AgentError> {
+        let (inbox_writer, inbox) = mpsc::channel(INBOX_CAPACITY);
+        let mut agent = Self {
+            queues: Queues::new(parts.settings.steering_mode, parts.settings.follow_up_mode),
+            recovery: Recovery::new(&parts.settings),
+            auto_compaction: parts.settings.compaction.enabled,
+            session: parts.session,
+            environment: parts.environment,
+            models: parts.models,
+            providers: parts.providers,
+            settings: parts.settings,
+            tools: parts.tools.into(),
+            prompt: parts.prompt,
+            extension: parts.extension,
+            model: parts.model,
+            thinking: parts.thinking,
+            scope: parts.scope,
+            sessions_root: parts.sessions_root,
+            intake: intake::Intake::default(),
+            run: None,
+            bash: bash::BashRuns::default(),
+            waiting_for_idle: Vec::new(),
+            waiting_changes: VecDeque::new(),
+            waiting_compactions: Vec::new(),
+            compaction: None,
+            next_compaction: 0,
+            next_run: 0,
+            outbox: VecDeque::new(),
+            inbox,
+            inbox_writer,
+        };
+        agent.note_model_and_thinking()?;
+        Ok(agent)
+    }
+
+    /// Waits for the next report of a task. Cancel-safe.
+    pub async fn receive(&mut self) -> Option<Inbox> {
+        self.inbox.recv().await
+    }
+
+    /// Applies the report of a task.
+    pub fn handle(&mut self, Inbox(message): Inbox) {
+        match message {
+            InboxMessage::Run { run, message } => self.handle_run(run, message),
+            InboxMessage::Intake(checked) => self.handle_checked_input(checked),
+            InboxMessage::Bash(message) => self.handle_bash(message),
+            InboxMessage::RetryDue { run } => self.handle_retry_due(run),
+            InboxMessage::AbortDeadline { run } => self.handle_abort_deadline(run),
+            InboxMessage::SessionChecked(checked) => self.handle_session_checked(checked),
+            InboxMessage::Compacted(compacted) => self.handle_compacted(compacted),
+            InboxMessage::Event(event) => self.emit(event),
+        }
+    }
+
+    /// The next thing that the agent has to say.
+    pub fn next_output(&mut self) -> Option<Output> {
+        self.outbox.pop_front()
+    }
+
+    /// True while a run is under way, or a prompt is being taken in.
+    pub fn is_streaming(&self) -> bool {
+        self.run.is_some() || self.intake.is_starting()
+    }
+
+    /// True while something is under way that `abort` stops.
+    fn is_busy(&self) -> bool {
+        self.is_streaming() || self.compaction.is_some()
+    }
+
+    /// True when nothing is under way: no run, no compaction, no shell command, no input being checked.
+    pub fn is_idle(&self) -> bool {
+        !self.is_busy() && self.bash.is_empty() && self.intake.is_empty()
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Stops everything: the run, shell commands, retries. What is under way still reports its end.
+    pub fn stop(&mut self) {
+        self.queues.take_all();
+        self.cancel_run();
+        self.abort_bash();
+    }
+
+    fn emit(&mut self, event: impl Into<SessionEvent>) {
+        self.outbox.push_back(Output::Event(event.into()));
+    }
+
+    fn done(&mut self, ticket: Ticket, outcome: Outcome) {
+        self.outbox.push_back(Output::Done(ticket, outcome));
+    }
+
+    /// Appends a message to the session.
+    fn record(&mut self, message: AgentMessage) -> Result<Shared<AgentMessage>, SessionError> {
+        let message = Shared::new(message);
+        self.session.append(NewEntry::Message(message.clone()))?;
+        Ok(message)
+    }
+
+    fn append(&mut self, entry: NewEntry) -> Result<Shared<SessionEntry>, SessionError> {
+        self.session.append(entry)
+    }
+}
+
+/// The current time as messages have it, in Unix milliseconds.
+fn now_millis() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
+}

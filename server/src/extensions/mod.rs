@@ -63,6 +63,11 @@ pub enum SessionTransition {
 
 /// The points at which the agent calls out. Points that return a value may change what happens.
 pub trait Extension: Send + Sync {
+    /// False when no extension is loaded: messages and changes of session then need not wait.
+    fn is_active(&self) -> bool {
+        true
+    }
+
     /// A prompt, steering or follow-up message came in.
     fn input(&self, input: Input) -> BoxFuture<'_, InputVerdict> {
         Box::pin(async { InputVerdict::Continue(input) })
@@ -128,4 +133,8 @@ pub trait Extension: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoExtensions;
 
-impl Extension for NoExtensions {}
+impl Extension for NoExtensions {
+    fn is_active(&self) -> bool {
+        false
+    }
+}

@@ -3,6 +3,28 @@
 //! A provider never fails as a function: whatever happens ends in a [`Completion`] whose message says
 //! so in `stopReason` and `errorMessage`, and whose [`Failure`] says of what kind it was.
 
+pub mod anthropic_messages;
+mod budget;
+mod cost;
+mod draft;
+mod exchange;
+mod failure;
+pub mod http;
+mod loose;
+pub mod openai_completions;
+mod partial_json;
+mod registry;
+mod scripted;
+#[cfg(test)]
+mod socket_tests;
+mod sse;
+#[cfg(test)]
+mod testing;
+mod transcript;
+
+pub use registry::Providers;
+pub use scripted::{API as DEMO_API, PROVIDER as DEMO_PROVIDER, SCRIPT_FORMAT, demo_models};
+
 use std::time::Duration;
 
 use sampi_protocol::Shared;

@@ -1,5 +1,22 @@
 //! The tools of the agent: one trait, one tool a file.
 
+mod arguments;
+mod bash;
+mod edit;
+mod file_lock;
+mod find;
+mod fs_error;
+mod grep;
+mod ls;
+mod paths;
+mod read;
+mod registry;
+mod search;
+#[cfg(test)]
+mod search_tests;
+mod validation;
+mod write;
+
 use std::path::PathBuf;
 
 use sampi_protocol::data::{ContentBlock, ToolDefinition, ToolOutput};
@@ -8,6 +25,22 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
+pub use crate::process::ShellSettings;
+
+pub use bash::BashTool;
+pub use edit::EditTool;
+pub use find::FindTool;
+pub use grep::GrepTool;
+pub use ls::LsTool;
+pub use read::ReadTool;
+pub use registry::{
+    DEFAULT_TOOLS, Selection, SelectionError, StartWith, ToolSet, ToolSource, parse_list, select,
+};
+pub use validation::{invalid_arguments, prepare_call, tool_not_found, validate_arguments};
+pub use write::WriteTool;
+
+/// What a call that was stopped says.
+const ABORTED: &str = "Operation aborted";
 
 /// A tool that the model may call.
 pub trait Tool: Send + Sync {
@@ -20,6 +53,11 @@ pub trait Tool: Send + Sync {
     /// Rules for the system prompt that apply while the tool is available.
     fn guidelines(&self) -> &[&str] {
         &[]
+    }
+
+    /// Brings arguments that the tool also takes in another form into the form of its schema.
+    fn prepare_arguments(&self, arguments: Map<String, Value>) -> Map<String, Value> {
+        arguments
     }
 
     /// Runs one call. The arguments have passed the schema.
@@ -42,21 +80,14 @@ pub struct ToolContext {
     pub env: Vec<(String, Option<String>)>,
     /// The shell.
     pub shell: ShellSettings,
+    /// The id of the selected model, for results that depend on what it can.
+    pub model_id: Option<String>,
     /// Images.
     pub images: ImageSettings,
     /// Cancelled when the call must stop.
     pub cancel: CancellationToken,
     /// Takes results so far.
     pub progress: ProgressSink,
-}
-
-/// The shell that commands run in.
-#[derive(Debug, Clone, Default)]
-pub struct ShellSettings {
-    /// The shell's path; found by itself when absent.
-    pub path: Option<PathBuf>,
-    /// Put before every command on a line of its own.
-    pub command_prefix: Option<String>,
 }
 
 /// What the `read` tool does with images.
@@ -108,4 +139,17 @@ impl ToolError {
 /// A result that is one text.
 pub fn text_output(text: impl Into<String>) -> ToolOutput {
     ToolOutput { content: vec![ContentBlock::text(text)], ..ToolOutput::default() }
+}
+
+#[cfg(test)]
+fn test_context(cwd: &std::path::Path) -> ToolContext {
+    ToolContext {
+        cwd: cwd.to_owned(),
+        env: Vec::new(),
+        shell: ShellSettings::default(),
+        model_id: None,
+        images: ImageSettings { auto_resize: true, model_takes_images: true },
+        cancel: CancellationToken::new(),
+        progress: ProgressSink::none(),
+    }
 }

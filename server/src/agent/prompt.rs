@@ -1,0 +1,34 @@
+//! The system prompt and the declared tools, as the transcript has them and as they should be.
+
+use sampi_protocol::data::AgentMessage;
+
+use super::{Agent, now_millis};
+use crate::resources::system_prompt::{PromptInput, PromptTool, SystemState, build_system, diff_system};
+
+impl Agent {
+    /// The system message that the transcript needs now: the whole prompt when it has none, what has
+    /// changed otherwise.
+    pub(super) fn system_change(&mut self) -> Option<AgentMessage> {
+        let tools: Vec<PromptTool<'_>> = self
+            .tools
+            .iter()
+            .map(|tool| PromptTool {
+                definition: tool.definition(),
+                snippet: tool.snippet(),
+                guidelines: tool.guidelines(),
+            })
+            .collect();
+        let wanted = build_system(&PromptInput {
+            tools: &tools,
+            sources: &self.prompt,
+            context_files: &[],
+            sections: &[],
+            cwd: self.session.cwd(),
+            date: Some(&jiff::ZonedDateTime::now().strftime("%F").to_string()),
+            timestamp: now_millis(),
+        });
+        let context = self.session.context();
+        let current = SystemState::replay(context.messages.iter().map(|kept| &*kept.message));
+        diff_system(&current, &wanted).map(AgentMessage::System)
+    }
+}

@@ -1,0 +1,152 @@
+//! Changing the session: new, switch, fork, clone.
+
+use std::path::{Path, PathBuf};
+
+use sampi_protocol::data::{EntryId, ThinkingLevel};
+
+use super::{Agent, AgentError, Inbox, InboxMessage, Outcome, SessionChanged, SessionsRoot, Ticket};
+use crate::extensions::SessionTransition;
+use crate::session::{NewSessionOptions, Session, listing};
+
+/// A change of session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionChange {
+    /// Start an empty session, with the file of the session that it follows.
+    New {
+        /// The file of the session that this one follows.
+        parent: Option<String>,
+    },
+    /// Open another session file.
+    Switch {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Make a new session from what came before one of the user's messages.
+    Fork {
+        /// The entry of the message.
+        entry: EntryId,
+    },
+    /// Make a new session from the active branch.
+    Clone,
+}
+
+/// What an extension said of a change.
+pub(super) struct Checked {
+    ticket: Ticket,
+    change: SessionChange,
+    allowed: bool,
+}
+
+impl Agent {
+    /// Changes the session. A run that is under way is aborted first.
+    pub fn change_session(&mut self, ticket: Ticket, change: SessionChange) {
+        if !self.extension.is_active() {
+            self.apply_when_idle(ticket, change);
+            return;
+        }
+        let transition = match &change {
+            SessionChange::New { .. } => SessionTransition::New,
+            SessionChange::Switch { path } => SessionTransition::Switch(path.to_string_lossy().into_owned()),
+            SessionChange::Fork { entry } => SessionTransition::Fork(entry.to_string()),
+            SessionChange::Clone => SessionTransition::Clone,
+        };
+        let (extension, inbox) = (self.extension.clone(), self.inbox_writer.clone());
+        tokio::spawn(async move {
+            let allowed = extension.session_before_change(&transition).await;
+            let checked = Checked { ticket, change, allowed };
+            inbox.send(Inbox(InboxMessage::SessionChecked(checked))).await.ok();
+        });
+    }
+
+    pub(super) fn handle_session_checked(&mut self, checked: Checked) {
+        if checked.allowed {
+            self.apply_when_idle(checked.ticket, checked.change);
+        } else {
+            let prevented = SessionChanged { cancelled: true, text: None };
+            self.done(checked.ticket, Outcome::SessionChanged(Ok(prevented)));
+        }
+    }
+
+    fn apply_when_idle(&mut self, ticket: Ticket, change: SessionChange) {
+        if self.run.is_none() {
+            let result = self.apply(change);
+            self.done(ticket, Outcome::SessionChanged(result));
+            return;
+        }
+        self.waiting_changes.push_back((ticket, change));
+        self.cancel_run();
+    }
+
+    pub(super) fn start_waiting_session_change(&mut self) {
+        while let Some((ticket, change)) = self.waiting_changes.pop_front() {
+            let result = self.apply(change);
+            self.done(ticket, Outcome::SessionChanged(result));
+        }
+    }
+
+    fn apply(&mut self, change: SessionChange) -> Result<SessionChanged, AgentError> {
+        let mut text = None;
+        let session = match change {
+            SessionChange::New { parent } => self.new_session(parent)?,
+            SessionChange::Switch { path } => {
+                let session = Session::open(&path)?;
+                session.check_cwd()?;
+                session
+            }
+            SessionChange::Fork { entry } => {
+                let (session, forked) =
+                    self.session.fork_before(&entry, &self.session_dir().unwrap_or_default())?;
+                text = Some(forked);
+                session
+            }
+            SessionChange::Clone => self.session.clone_branch(&self.session_dir().unwrap_or_default())?,
+        };
+        self.flush_bash_messages();
+        self.session = session;
+        self.queues.take_all();
+        self.recovery.reset();
+        self.adopt_session_model();
+        self.note_model_and_thinking()?;
+        Ok(SessionChanged { cancelled: false, text })
+    }
+
+    fn new_session(&self, parent: Option<String>) -> Result<Session, AgentError> {
+        let cwd = self.session.cwd();
+        let options = NewSessionOptions { id: None, parent };
+        Ok(match self.session_dir() {
+            Some(dir) => Session::create(&dir, cwd, options)?,
+            None => Session::in_memory(cwd, options),
+        })
+    }
+
+    /// The folder for new sessions of the working directory; `None` keeps them in memory.
+    fn session_dir(&self) -> Option<PathBuf> {
+        self.sessions_root.as_ref().map(|root| root.dir(self.session.cwd()))
+    }
+
+    /// A session that names its model and thinking level brings them along.
+    fn adopt_session_model(&mut self) {
+        let context = self.session.context();
+        let (model, level) = (context.model.clone(), context.thinking_level.clone());
+        if let Some((provider, id)) = model
+            && let Some(model) =
+                self.models.find(&provider, &id).filter(|model| self.models.check(model).is_ok())
+        {
+            self.model = Some(model);
+        }
+        if let Some(level) = level.as_deref().and_then(ThinkingLevel::parse) {
+            self.thinking =
+                self.model.as_ref().map_or(ThinkingLevel::Off, |model| model.clamp_thinking(level));
+        }
+    }
+}
+
+impl SessionsRoot {
+    /// The folder for sessions of this working directory.
+    pub fn dir(&self, cwd: &Path) -> PathBuf {
+        match self {
+            Self::ByCwd(root) => listing::sessions_dir(root, cwd),
+            Self::Fixed(dir) => dir.clone(),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Asking the model for a summary, with retries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sampi_protocol::data::{CompactionReason, Model, StopReason, ThinkingLevel};
+use sampi_protocol::events::{
+    SessionEvent, SummarizationRetryAttemptStart, SummarizationRetryFinished, SummarizationRetryScheduled,
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::compaction::summary_context;
+use super::run::CANCEL_GRACE;
+use super::{Agent, Inbox, InboxMessage};
+use crate::BoxFuture;
+use crate::llm::{Completion, Credentials, ModelRequest, Provider, RequestOptions};
+use crate::resources::models::ModelRegistry;
+use crate::session::compaction::{
+    Preparation, Summary, SummaryLimits, SummaryReply, SummaryRequest, summarise,
+};
+
+/// Updates of the answer that may wait; nobody looks at them.
+const UPDATE_CAPACITY: usize = 64;
+
+/// Why there is no summary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SummaryFailure {
+    Cancelled,
+    Failed(String),
+}
+
+/// What the summary is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Compaction(CompactionReason),
+}
+
+impl Source {
+    fn attempt_start(self) -> SummarizationRetryAttemptStart {
+        match self {
+            Self::Compaction(reason) => {
+                SummarizationRetryAttemptStart { source: "compaction".to_owned(), reason: Some(reason) }
+            }
+        }
+    }
+}
+
+/// Everything that is needed to ask for a summary.
+pub(super) struct SummaryTask {
+    model: Model,
+    thinking: ThinkingLevel,
+    provider: Arc<dyn Provider>,
+    models: Arc<ModelRegistry>,
+    options: RequestOptions,
+    retries: RetryPlan,
+    source: Source,
+    cancel: CancellationToken,
+    inbox: mpsc::Sender<Inbox>,
+}
+
+/// How often and how fast a failed request is sent again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RetryPlan {
+    pub(super) max_retries: u32,
+    pub(super) base_delay: Duration,
+    pub(super) max_delay: Duration,
+}
+
+impl Agent {
+    /// Everything that is needed to ask for a summary with the chosen model.
+    pub(super) fn summary_task(
+        &self,
+        cancel: CancellationToken,
+        source: Source,
+    ) -> Result<SummaryTask, String> {
+        let model = self.model.clone().ok_or_else(|| "no model is chosen".to_owned())?;
+        let provider = self.providers.get(&model.api).ok_or_else(|| {
+            format!("the API \"{}\" of {}/{} is not supported", model.api, model.provider, model.id)
+        })?;
+        Ok(SummaryTask {
+            thinking: model.clamp_thinking(self.thinking),
+            provider,
+            models: self.models.clone(),
+            options: self.request_options(),
+            retries: self.recovery.plan(),
+            source,
+            cancel,
+            inbox: self.inbox_writer.clone(),
+            model,
+        })
+    }
+}
+
+impl SummaryTask {
+    /// Summarises what was prepared for a compaction.
+    pub(super) async fn compaction(
+        &self,
+        preparation: &Preparation,
+        instructions: Option<&str>,
+    ) -> Result<Summary, SummaryFailure> {
+        let ask = |request: SummaryRequest| -> BoxFuture<'_, Result<SummaryReply, SummaryFailure>> {
+            Box::pin(self.ask(request))
+        };
+        summarise(preparation, instructions, self.limits(), &ask).await
+    }
+
+    fn limits(&self) -> SummaryLimits {
+        SummaryLimits { context_window: self.model.context_window, max_tokens: self.model.max_tokens }
+    }
+
+    async fn ask(&self, request: SummaryRequest) -> Result<SummaryReply, SummaryFailure> {
+        let credentials = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return Err(SummaryFailure::Cancelled),
+            resolved = self.models.credentials(&self.model) => {
+                resolved.map_err(|error| SummaryFailure::Failed(error.to_string()))?
+            }
+        };
+        let mut attempt = 0;
+        loop {
+            let completion = self.send(&request, credentials.clone()).await;
+            let message = completion.message;
+            let error = match message.stop_reason {
+                StopReason::Aborted => return Err(SummaryFailure::Cancelled),
+                StopReason::Error => message.error_message.unwrap_or_else(|| "the request failed".to_owned()),
+                _ if message.text().trim().is_empty() => "the model answered without a summary".to_owned(),
+                _ => {
+                    self.finish_retries(attempt).await;
+                    return Ok(SummaryReply { text: message.text(), usage: message.usage });
+                }
+            };
+            let retryable = completion.failure.is_some_and(|failure| failure.kind.is_retryable());
+            if !retryable || attempt >= self.retries.max_retries {
+                self.finish_retries(attempt).await;
+                return Err(SummaryFailure::Failed(error));
+            }
+            attempt += 1;
+            if !self.wait(attempt, error).await {
+                self.finish_retries(attempt).await;
+                return Err(SummaryFailure::Cancelled);
+            }
+        }
+    }
+
+    async fn send(&self, request: &SummaryRequest, credentials: Credentials) -> Completion {
+        let mut options = self.options.clone();
+        options.max_tokens = Some(request.max_tokens);
+        let request = ModelRequest {
+            model: self.model.clone(),
+            credentials,
+            messages: summary_context(request.system, request.prompt.clone()),
+            thinking: self.thinking,
+            options,
+        };
+        let (updates, mut received) = mpsc::channel(UPDATE_CAPACITY);
+        let response = self.provider.stream(&request, &updates, &self.cancel);
+        tokio::pin!(response);
+        let deadline = async {
+            self.cancel.cancelled().await;
+            tokio::time::sleep(CANCEL_GRACE).await;
+        };
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                biased;
+                completion = &mut response => return completion,
+                Some(_) = received.recv() => {}
+                () = &mut deadline => return aborted(&request),
+            }
+        }
+    }
+
+    async fn wait(&self, attempt: u32, error_message: String) -> bool {
+        let delay = self.retries.base_delay.saturating_mul(2u32.saturating_pow(attempt - 1));
+        let delay = delay.min(self.retries.max_delay);
+        self.tell(SummarizationRetryScheduled {
+            attempt,
+            max_attempts: self.retries.max_retries,
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            error_message,
+        })
+        .await;
+        let waited = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => false,
+            () = tokio::time::sleep(delay) => true,
+        };
+        if waited {
+            self.tell(self.source.attempt_start()).await;
+        }
+        waited
+    }
+
+    async fn finish_retries(&self, attempt: u32) {
+        if attempt > 0 {
+            self.tell(SummarizationRetryFinished {}).await;
+        }
+    }
+
+    async fn tell(&self, event: impl Into<SessionEvent>) {
+        // The agent is gone only when the daemon stops, and then nobody wants to know.
+        self.inbox.send(Inbox(InboxMessage::Event(event.into()))).await.ok();
+    }
+}
+
+fn aborted(request: &ModelRequest) -> Completion {
+    let message = sampi_protocol::data::AssistantMessage {
+        api: request.model.api.clone(),
+        provider: request.model.provider.clone(),
+        model: request.model.id.clone(),
+        stop_reason: StopReason::Aborted,
+        ..Default::default()
+    };
+    Completion { message, failure: None }
+}

@@ -1,0 +1,106 @@
+//! The beginning of a turn: what is delivered, and what the request is made of.
+
+use sampi_protocol::data::ThinkingLevel;
+use sampi_protocol::events::TurnStart;
+
+use super::Agent;
+use super::link::TurnPlan;
+use crate::llm::{CacheRetention, Credentials, ModelRequest, RequestOptions};
+use crate::tools::{ImageSettings, ShellSettings};
+
+impl Agent {
+    /// Begins a turn. An error text says why the run cannot go on.
+    pub(super) fn begin_turn(&mut self) -> Result<Box<TurnPlan>, String> {
+        self.emit(TurnStart {});
+        self.turn_opened();
+        let announced = self.run.as_mut().map(|run| std::mem::take(&mut run.announced_later));
+        for message in announced.unwrap_or_default() {
+            self.announce(message);
+        }
+        self.deliver_for_turn();
+        if let Some(reason) = &self.recovery.broken {
+            return Err(reason.clone());
+        }
+        self.plan_turn()
+    }
+
+    fn plan_turn(&mut self) -> Result<Box<TurnPlan>, String> {
+        let model = self.model.clone().ok_or_else(|| "no model is chosen".to_owned())?;
+        let provider = self.providers.get(&model.api).ok_or_else(|| {
+            format!("the API \"{}\" of {}/{} is not supported", model.api, model.provider, model.id)
+        })?;
+        let messages = self.session.context().messages.iter().map(|kept| kept.message.clone()).collect();
+        let thinking = model.clamp_thinking(self.thinking);
+        let images = self.settings.images;
+        Ok(Box::new(TurnPlan {
+            provider,
+            models: self.models.clone(),
+            tools: self.tools.clone(),
+            cwd: self.session.cwd().to_owned(),
+            env: self.shell_environment(thinking),
+            shell: self.shell(),
+            images: ImageSettings {
+                auto_resize: images.auto_resize,
+                model_takes_images: model.takes_images(),
+            },
+            request: ModelRequest {
+                messages,
+                thinking,
+                credentials: Credentials::default(),
+                options: self.request_options(),
+                model,
+            },
+        }))
+    }
+
+    /// The options of every request.
+    pub(super) fn request_options(&self) -> RequestOptions {
+        RequestOptions {
+            session_id: Some(self.session.id().to_string()),
+            max_tokens: None,
+            idle_timeout: self.settings.http_idle_timeout,
+            cache_retention: self.cache_retention(),
+            thinking_budgets: self.settings.thinking_budgets,
+            block_images: self.settings.images.block_images,
+        }
+    }
+
+    fn cache_retention(&self) -> CacheRetention {
+        match self.environment.get("PI_CACHE_RETENTION") {
+            Some("long") => CacheRetention::Long,
+            Some("none") => CacheRetention::None,
+            _ => CacheRetention::Short,
+        }
+    }
+
+    pub(super) fn shell(&self) -> ShellSettings {
+        ShellSettings {
+            path: self.settings.shell(&self.environment),
+            command_prefix: self.settings.shell_command_prefix.clone(),
+        }
+    }
+
+    /// The variables that describe the session to the commands that the model runs.
+    fn shell_environment(&self, thinking: ThinkingLevel) -> Vec<(String, Option<String>)> {
+        let file = self.session.file().map(|path| path.to_string_lossy().into_owned());
+        let model = self.model.as_ref();
+        [
+            ("PI_SESSION_ID", Some(self.session.id().to_string())),
+            ("PI_SESSION_FILE", file),
+            ("PI_PROVIDER", model.map(|model| model.provider.clone())),
+            ("PI_MODEL", model.map(|model| model.id.clone())),
+            ("PI_REASONING_LEVEL", Some(thinking.as_str().to_owned())),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .chain(agent_markers())
+        .collect()
+    }
+}
+
+/// The variables by which programs see that an agent started them.
+pub(super) fn agent_markers() -> impl Iterator<Item = (String, Option<String>)> {
+    [("AI_AGENT", "sampi"), ("PI_CODING_AGENT", "true")]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), Some(value.to_owned())))
+}

@@ -1,0 +1,80 @@
+//! Which tools the command line selects.
+
+use crate::resources::settings::{change_tools, is_change_list};
+
+/// What the selection starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ToolStart {
+    /// The default tools of the settings.
+    #[default]
+    Defaults,
+    /// No built-in tool (`--no-builtin-tools`).
+    NoBuiltins,
+    /// No tool (`--no-tools`).
+    Nothing,
+}
+
+/// The tool options of the command line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolSelection {
+    /// What the selection starts from.
+    pub start: ToolStart,
+    /// `--tools`, split. `None` when it was not given.
+    pub list: Option<Vec<String>>,
+    /// `--exclude-tools`, split.
+    pub exclude: Vec<String>,
+}
+
+impl ToolSelection {
+    /// The tools to enable, of those that are built in, and the entries that name none of them.
+    ///
+    /// `defaults` are the default tools of the settings, `known` the names of all tools in their order.
+    pub fn select(&self, defaults: &[String], known: &[&str]) -> (Vec<String>, Vec<String>) {
+        let start: &[String] = match self.start {
+            ToolStart::Defaults => defaults,
+            ToolStart::NoBuiltins | ToolStart::Nothing => &[],
+        };
+        let mut unknown = Vec::new();
+        let mut tools: Vec<String> = Vec::new();
+        match &self.list {
+            Some(list) if !is_change_list(list) => {
+                for entry in list {
+                    let matching: Vec<&str> =
+                        known.iter().copied().filter(|name| matches(entry, name)).collect();
+                    if matching.is_empty() {
+                        unknown.push(entry.clone());
+                    }
+                    tools.extend(matching.into_iter().map(str::to_owned));
+                }
+            }
+            Some(list) => {
+                let names = list.iter().filter_map(|entry| entry.strip_prefix('+'));
+                unknown.extend(names.filter(|name| !known.contains(name)).map(str::to_owned));
+                tools = change_tools(start, list);
+            }
+            None => tools = start.to_vec(),
+        }
+        let mut selected: Vec<String> = Vec::new();
+        for tool in tools {
+            let excluded = self.exclude.iter().any(|pattern| matches(pattern, &tool));
+            if known.contains(&tool.as_str()) && !excluded && !selected.contains(&tool) {
+                selected.push(tool);
+            }
+        }
+        (selected, unknown)
+    }
+}
+
+/// True when a name fits a pattern, in which `*` stands for any characters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}

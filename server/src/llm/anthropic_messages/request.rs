@@ -1,0 +1,324 @@
+//! The request in the terms of the Messages API.
+
+use sampi_protocol::data::{ThinkingLevel, ToolDefinition};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value, json};
+
+use crate::llm::exchange::Fault;
+use crate::llm::http::Post;
+use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn};
+use crate::llm::{CacheRetention, FailureKind, ModelRequest, budget};
+
+/// The version of the API that this is written for.
+const VERSION: &str = "2023-06-01";
+
+/// Lets the model think between tool calls.
+const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
+
+/// Streams arguments as they are written, on servers without `eager_input_streaming`.
+const FINE_GRAINED_TOOLS: &str = "fine-grained-tool-streaming-2025-05-14";
+
+/// Lets OAuth tokens in.
+const OAUTH: &str = "oauth-2025-04-20";
+
+/// How the keys begin that are OAuth tokens.
+const OAUTH_KEY: &str = "sk-ant-oat";
+
+/// Longest id of a tool call.
+const MAX_CALL_ID: usize = 64;
+
+/// Output tokens that thinking must leave for the answer.
+const ANSWER_TOKENS: u64 = 1024;
+
+/// The request, ready to be sent.
+pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
+    let url = format!("{}/v1/messages?beta=true", request.model.base_url.trim_end_matches('/'));
+    let body = body(request);
+    let headers = headers(request, &body);
+    let body = serde_json::to_vec(&body)
+        .map_err(|error| Fault::of_kind(FailureKind::Other, format!("cannot write the request: {error}")))?;
+    Ok(Post { url, headers, body })
+}
+
+fn flag(request: &ModelRequest, name: &str, default: bool) -> bool {
+    let given = request.model.compat.as_ref().and_then(|compat| compat.get(name)).and_then(Value::as_bool);
+    given.unwrap_or(default)
+}
+
+pub(super) fn headers(request: &ModelRequest, body: &Value) -> Vec<(String, SecretString)> {
+    let mut headers: Vec<(String, SecretString)> = Vec::new();
+    let mut add = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned().into()));
+    add("accept", "application/json");
+    add("content-type", "application/json");
+    add("anthropic-version", VERSION);
+
+    let mut betas = Vec::new();
+    if let Some(key) = request.credentials.api_key.as_ref().map(|key| key.expose_secret()) {
+        let oauth = key.starts_with(OAUTH_KEY);
+        if oauth {
+            betas.push(OAUTH);
+        }
+        if oauth || request.credentials.bearer {
+            add("authorization", &format!("Bearer {key}"));
+        } else {
+            add("x-api-key", key);
+        }
+    }
+    if body.get("tools").is_some() && !flag(request, "supportsEagerToolInputStreaming", true) {
+        betas.push(FINE_GRAINED_TOOLS);
+    }
+    if body["thinking"]["type"] == "enabled" {
+        betas.push(INTERLEAVED_THINKING);
+    }
+    if !betas.is_empty() {
+        add("anthropic-beta", &betas.join(","));
+    }
+
+    let openrouter = request.model.base_url.contains("openrouter.ai");
+    if let Some(session) = &request.options.session_id
+        && request.options.cache_retention != CacheRetention::None
+        && flag(request, "sendSessionAffinityHeaders", openrouter)
+    {
+        let format = request.model.compat.as_ref().and_then(|compat| compat.get("sessionAffinityFormat"));
+        let by_session = openrouter || format.and_then(Value::as_str) == Some("openrouter");
+        add(if by_session { "x-session-id" } else { "x-session-affinity" }, session);
+    }
+    headers.extend(request.credentials.headers.iter().cloned());
+    headers
+}
+
+/// The body, its fields in the order in which Pi has them.
+pub(super) fn body(request: &ModelRequest) -> Value {
+    let transcript = Transcript::new(request, foreign_id);
+    let mark = cache_mark(request);
+    let (max_tokens, thinking, effort) = limits(request, &transcript);
+    let mut body = Map::new();
+    body.insert("model".into(), json!(request.model.id));
+    body.insert("messages".into(), messages(request, &transcript, mark.as_ref()));
+    body.insert("max_tokens".into(), json!(max_tokens));
+    body.insert("stream".into(), json!(true));
+    if !transcript.system.is_empty() {
+        let mut block = json!({ "type": "text", "text": transcript.system });
+        put_mark(&mut block, mark.as_ref());
+        body.insert("system".into(), json!([block]));
+    }
+    if !transcript.tools.is_empty() {
+        body.insert("tools".into(), tools(request, &transcript.tools, mark.as_ref()));
+    }
+    if let Some(thinking) = thinking {
+        body.insert("thinking".into(), thinking);
+    }
+    if let Some(effort) = effort {
+        body.insert("output_config".into(), json!({ "effort": effort }));
+    }
+    Value::Object(body)
+}
+
+/// The output limit, the thinking, and the effort of adaptive thinking.
+fn limits(request: &ModelRequest, transcript: &Transcript<'_>) -> (u64, Option<Value>, Option<String>) {
+    let model = &request.model;
+    let limit = budget::output_limit(request, transcript);
+    if !model.reasoning {
+        return (limit, None, None);
+    }
+    let level = request.thinking;
+    let mapped = model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()));
+    let Some(tokens) = budget::thinking_budget(level, &request.options.thinking_budgets) else {
+        // A model that cannot stop thinking says so with `null`.
+        let thinking = (mapped != Some(&Value::Null)).then(|| json!({ "type": "disabled" }));
+        return (limit, thinking, None);
+    };
+    if flag(request, "forceAdaptiveThinking", false) {
+        let effort = mapped.and_then(Value::as_str).unwrap_or(match level {
+            ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
+            ThinkingLevel::Medium => "medium",
+            ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => "high",
+        });
+        let thinking = json!({ "type": "adaptive", "display": "summarized" });
+        return (limit, Some(thinking), Some(effort.to_owned()));
+    }
+    // A limit that was asked for is the answer's: thinking comes on top, as far as the model goes.
+    let max_tokens = match request.options.max_tokens {
+        Some(_) => limit.saturating_add(tokens).min(model.max_tokens.max(limit)),
+        None => limit,
+    };
+    let tokens = tokens.min(max_tokens.saturating_sub(ANSWER_TOKENS));
+    if tokens == 0 {
+        return (max_tokens, Some(json!({ "type": "disabled" })), None);
+    }
+    let thinking = json!({ "type": "enabled", "budget_tokens": tokens, "display": "summarized" });
+    (max_tokens, Some(thinking), None)
+}
+
+fn tools(request: &ModelRequest, tools: &[&ToolDefinition], mark: Option<&Value>) -> Value {
+    let eager = flag(request, "supportsEagerToolInputStreaming", true);
+    let mut list: Vec<Value> = tools.iter().map(|tool| self::tool(tool, eager)).collect();
+    if flag(request, "supportsCacheControlOnTools", true)
+        && let Some(last) = list.last_mut()
+    {
+        put_mark(last, mark);
+    }
+    Value::Array(list)
+}
+
+fn tool(tool: &ToolDefinition, eager: bool) -> Value {
+    let mut schema = Map::new();
+    let given = tool.parameters.as_object();
+    let field = |name: &str, default: Value| given.and_then(|map| map.get(name)).cloned().unwrap_or(default);
+    schema.insert("type".into(), json!("object"));
+    schema.insert("properties".into(), field("properties", json!({})));
+    schema.insert("required".into(), field("required", json!([])));
+    for (name, value) in given.into_iter().flatten() {
+        if !schema.contains_key(name) {
+            schema.insert(name.clone(), value.clone());
+        }
+    }
+    let mut tool_json = Map::new();
+    tool_json.insert("name".into(), json!(tool.name));
+    tool_json.insert("description".into(), json!(tool.description));
+    if eager {
+        tool_json.insert("eager_input_streaming".into(), json!(true));
+    }
+    tool_json.insert("input_schema".into(), Value::Object(schema));
+    Value::Object(tool_json)
+}
+
+fn messages(request: &ModelRequest, transcript: &Transcript<'_>, mark: Option<&Value>) -> Value {
+    let mut messages: Vec<Value> = Vec::with_capacity(transcript.turns.len());
+    let mut turns = transcript.turns.as_slice();
+    while let Some((turn, rest)) = turns.split_first() {
+        let (role, content) = match turn {
+            Turn::User(user) => {
+                turns = rest;
+                let said = |part: &&Part<'_>| part.as_text().is_none_or(|text| !text.trim().is_empty());
+                ("user", user.parts.iter().filter(said).map(content_part).collect())
+            }
+            Turn::Assistant(parts) => {
+                turns = rest;
+                ("assistant", assistant_content(request, parts))
+            }
+            Turn::ToolResult(_) => {
+                let (content, after) = tool_results(turns);
+                turns = after;
+                ("user", content)
+            }
+        };
+        if !content.is_empty() {
+            messages.push(json!({ "role": role, "content": content }));
+        }
+    }
+    if let Some(last) = messages.last_mut().filter(|message| message["role"] == "user")
+        && let Some(block) = last["content"].as_array_mut().and_then(|blocks| blocks.last_mut())
+    {
+        put_mark(block, mark);
+    }
+    Value::Array(messages)
+}
+
+fn content_part(part: &Part<'_>) -> Value {
+    match part {
+        Part::Text(text) => json!({ "type": "text", "text": text }),
+        Part::Image { mime_type, data } => {
+            json!({ "type": "image", "source": { "type": "base64", "media_type": mime_type, "data": data } })
+        }
+    }
+}
+
+fn assistant_content(request: &ModelRequest, parts: &[AssistantPart<'_>]) -> Vec<Value> {
+    let unsigned = flag(request, "allowEmptySignature", false);
+    parts
+        .iter()
+        .filter_map(|part| match part {
+            AssistantPart::Text(text) => Some(json!({ "type": "text", "text": text })),
+            AssistantPart::ToolCall { id, name, arguments } => {
+                Some(json!({ "type": "tool_use", "id": id, "name": name, "input": arguments }))
+            }
+            AssistantPart::Thinking { signature: Some(data), redacted: true, .. } => {
+                Some(json!({ "type": "redacted_thinking", "data": data }))
+            }
+            AssistantPart::Thinking { redacted: true, .. } => None,
+            AssistantPart::Thinking { text, signature: Some(signature), .. } => {
+                Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))
+            }
+            AssistantPart::Thinking { text, .. } if text.trim().is_empty() => None,
+            AssistantPart::Thinking { text, .. } if unsigned => {
+                Some(json!({ "type": "thinking", "thinking": text, "signature": "" }))
+            }
+            // The API refuses thinking that it did not sign.
+            AssistantPart::Thinking { text, .. } => Some(json!({ "type": "text", "text": text })),
+        })
+        .collect()
+}
+
+/// A run of tool results as one user's message, and the turns that follow. The API wants no images in
+/// the results of failed calls: they stand behind all results.
+fn tool_results<'t, 'a>(mut turns: &'t [Turn<'a>]) -> (Vec<Value>, &'t [Turn<'a>]) {
+    let mut content = Vec::new();
+    let mut behind = Vec::new();
+    while let Some((Turn::ToolResult(result), rest)) = turns.split_first() {
+        content.push(tool_result(result, &mut behind));
+        turns = rest;
+    }
+    content.append(&mut behind);
+    (content, turns)
+}
+
+fn tool_result(result: &ToolTurn<'_>, behind: &mut Vec<Value>) -> Value {
+    let has_images = result.parts.iter().any(|part| part.as_text().is_none());
+    let content = if !has_images {
+        json!(result.text())
+    } else if result.is_error {
+        let caption = format!("Images from the error result of tool call {} ({}):", result.id, result.name);
+        behind.push(json!({ "type": "text", "text": caption }));
+        behind.extend(result.parts.iter().filter(|part| part.as_text().is_none()).map(content_part));
+        json!(text_with_notes(result))
+    } else {
+        let mut parts: Vec<Value> = result.parts.iter().map(content_part).collect();
+        if result.parts.iter().all(|part| part.as_text().is_none()) {
+            parts.insert(0, json!({ "type": "text", "text": "(see attached image)" }));
+        }
+        Value::Array(parts)
+    };
+    json!({
+        "type": "tool_result",
+        "tool_use_id": result.id,
+        "content": content,
+        "is_error": result.is_error,
+    })
+}
+
+/// The text of a failed call's result, with a note for each run of images.
+fn text_with_notes(result: &ToolTurn<'_>) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    let mut in_run = false;
+    for part in &result.parts {
+        match part.as_text() {
+            Some(text) => lines.push(text),
+            None if !in_run => lines.push("(image attached after the tool results)"),
+            None => {}
+        }
+        in_run = part.as_text().is_none();
+    }
+    lines.join("\n")
+}
+
+fn cache_mark(request: &ModelRequest) -> Option<Value> {
+    let long = flag(request, "supportsLongCacheRetention", true);
+    match request.options.cache_retention {
+        CacheRetention::None => None,
+        CacheRetention::Long if long => Some(json!({ "type": "ephemeral", "ttl": "1h" })),
+        CacheRetention::Short | CacheRetention::Long => Some(json!({ "type": "ephemeral" })),
+    }
+}
+
+fn put_mark(block: &mut Value, mark: Option<&Value>) {
+    if let Some(mark) = mark {
+        block["cache_control"] = mark.clone();
+    }
+}
+
+/// Makes the id of another API's call one that this API takes.
+fn foreign_id(id: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    id.chars().map(safe).take(MAX_CALL_ID).collect()
+}

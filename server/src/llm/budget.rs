@@ -1,0 +1,100 @@
+//! How many tokens a request may ask for.
+
+use super::transcript::{AssistantPart, Part, Transcript, Turn};
+use super::{ModelRequest, ThinkingBudgets};
+use sampi_protocol::data::{AgentMessage, ThinkingLevel};
+
+/// Characters of text that make up a token, on average and on the safe side.
+const CHARS_PER_TOKEN: f64 = 3.5;
+
+/// Tokens that an image takes, roughly.
+const IMAGE_TOKENS: u64 = 1200;
+
+/// Tokens of the context window that are left unused, as the counts are estimates.
+const CONTEXT_MARGIN: u64 = 4096;
+
+/// The answer may always take this much: a context that is really full should be refused by the provider,
+/// which starts a compaction, and not end in answers of one word.
+const LEAST_OUTPUT: u64 = 1024;
+
+/// The most output tokens to ask for: what was wanted, as far as the model and its context allow.
+pub(crate) fn output_limit(request: &ModelRequest, transcript: &Transcript<'_>) -> u64 {
+    let model = &request.model;
+    let wanted = match request.options.max_tokens {
+        Some(wanted) if model.max_tokens > 0 => wanted.min(model.max_tokens),
+        Some(wanted) => wanted,
+        None => model.max_tokens,
+    };
+    if model.context_window == 0 {
+        return wanted;
+    }
+    let used = context_tokens(request, transcript).saturating_add(CONTEXT_MARGIN);
+    wanted.min(model.context_window.saturating_sub(used).max(LEAST_OUTPUT))
+}
+
+/// The tokens that a level may think, in the user's numbers where there are any.
+pub(crate) fn thinking_budget(level: ThinkingLevel, budgets: &ThinkingBudgets) -> Option<u64> {
+    match level {
+        ThinkingLevel::Off => None,
+        ThinkingLevel::Minimal => Some(budgets.minimal.unwrap_or(1024)),
+        ThinkingLevel::Low => Some(budgets.low.unwrap_or(2048)),
+        ThinkingLevel::Medium => Some(budgets.medium.unwrap_or(8192)),
+        ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => {
+            Some(budgets.high.unwrap_or(16384))
+        }
+    }
+}
+
+/// An estimate: what the last answer's usage says, and the characters of what came after it.
+fn context_tokens(request: &ModelRequest, transcript: &Transcript<'_>) -> u64 {
+    let counted = request.messages.iter().rev().find_map(|message| match &**message {
+        AgentMessage::Assistant(answer) => Some(answer.usage.total_tokens),
+        AgentMessage::CompactionSummary(_) => Some(0),
+        _ => None,
+    });
+    match counted {
+        Some(total) if total > 0 => {
+            let answer = |turn: &Turn<'_>| matches!(turn, Turn::Assistant(_));
+            let after = transcript.turns.iter().rev().take_while(|turn| !answer(turn));
+            total.saturating_add(after.map(turn_tokens).sum())
+        }
+        _ => {
+            let tools: usize = transcript
+                .tools
+                .iter()
+                .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.to_string().len())
+                .sum();
+            let turns: u64 = transcript.turns.iter().map(turn_tokens).sum();
+            turns.saturating_add(text_tokens(transcript.system.len() + tools))
+        }
+    }
+}
+
+fn turn_tokens(turn: &Turn<'_>) -> u64 {
+    let parts = |parts: &[Part<'_>]| parts.iter().map(part_tokens).sum();
+    match turn {
+        Turn::User(user) => parts(&user.parts),
+        Turn::ToolResult(result) => parts(&result.parts),
+        Turn::Assistant(parts) => parts
+            .iter()
+            .map(|part| match part {
+                AssistantPart::Text(text) | AssistantPart::Thinking { text, .. } => text_tokens(text.len()),
+                AssistantPart::ToolCall { name, arguments, .. } => {
+                    let values: usize = arguments.values().map(|value| value.to_string().len()).sum();
+                    text_tokens(name.len() + values)
+                }
+            })
+            .sum(),
+    }
+}
+
+fn part_tokens(part: &Part<'_>) -> u64 {
+    match part {
+        Part::Text(text) => text_tokens(text.len()),
+        Part::Image { .. } => IMAGE_TOKENS,
+    }
+}
+
+fn text_tokens(chars: usize) -> u64 {
+    (chars as f64 / CHARS_PER_TOKEN).ceil() as u64
+}

@@ -1,0 +1,232 @@
+//! One request to a model over HTTP: send, stream, decode, report. Knows no vendor.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use sampi_protocol::data::StopReason;
+use tokio_util::sync::CancellationToken;
+
+use super::draft::Draft;
+use super::failure::ErrorReport;
+use super::http::{Http, HttpError, Patience, Post, Response};
+use super::sse::{SseDecoder, SseEvent};
+use super::{Completion, Failure, FailureKind, ModelRequest, UpdateSink};
+
+/// How long the last updates of an aborted request may wait for a slow reader.
+const ABORT_FLUSH: Duration = Duration::from_millis(200);
+
+/// How much of an error text is kept.
+const MAX_ERROR_CHARS: usize = 4000;
+
+/// The text of an abort before the response began.
+const ABORTED_BEFORE: &str = "This operation was aborted";
+
+/// The text of an abort of a response that had begun.
+const ABORTED_DURING: &str = "Request was aborted";
+
+/// Why a request ended in an error.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fault {
+    /// What the message says.
+    pub(crate) text: String,
+    /// Of what kind it is.
+    pub(crate) failure: Failure,
+}
+
+impl Fault {
+    /// A fault whose kind follows from its text and the provider's names for it.
+    pub(crate) fn new(text: impl Into<String>, kinds: [Option<&str>; 2]) -> Self {
+        let text = text.into();
+        let failure = ErrorReport { kinds, text: &text, ..ErrorReport::default() }.classify();
+        Self { text, failure }
+    }
+
+    /// A fault of this kind.
+    pub(crate) fn of_kind(kind: FailureKind, text: impl Into<String>) -> Self {
+        Self { text: text.into(), failure: Failure { kind, status: None, retry_after: None } }
+    }
+
+    /// The stream ended before the answer was whole.
+    pub(crate) fn cut(text: impl Into<String>) -> Self {
+        Self::of_kind(FailureKind::Network, text)
+    }
+}
+
+/// What an event means for the stream: go on, or stop because the answer is whole or went wrong.
+pub(crate) type Flow = ControlFlow<Result<(), Fault>>;
+
+/// Reads the stream of one response. Without I/O.
+pub(crate) trait Decoder: Send {
+    /// The head of the response came and is good.
+    fn opened(&mut self, draft: &mut Draft);
+
+    /// An event came.
+    fn event(&mut self, event: SseEvent<'_>, draft: &mut Draft) -> Flow;
+
+    /// The stream ended well as far as the transport can tell. Says how the answer ended.
+    fn ended(&mut self, draft: &mut Draft) -> Result<StopReason, Fault>;
+
+    /// The request is aborted after the head of the response came.
+    fn aborted(&mut self, draft: &mut Draft);
+
+    /// The text of a response with an error status.
+    fn error_text(&self, status: u16, body: &str) -> String;
+}
+
+/// Sends a request and decodes the response.
+pub(crate) async fn exchange(
+    http: &Http,
+    post: Result<Post, Fault>,
+    mut decoder: impl Decoder,
+    request: &ModelRequest,
+    updates: &UpdateSink,
+    cancel: &CancellationToken,
+) -> Completion {
+    let mut draft = Draft::new(request);
+    let post = match post {
+        Ok(post) => post,
+        Err(fault) => return failed(draft, request, fault),
+    };
+    if cancel.is_cancelled() {
+        return aborted(draft, request, ABORTED_BEFORE);
+    }
+    let patience = Patience { idle: request.options.idle_timeout, cancel };
+    let mut response = match http.post(post, patience).await {
+        Ok(response) => response,
+        Err(HttpError::Cancelled) => return aborted(draft, request, ABORTED_BEFORE),
+        Err(error) => return failed(draft, request, transport_fault(&error)),
+    };
+    if !(200..300).contains(&response.status()) {
+        return match status_fault(&mut response, &decoder, patience).await {
+            Ok(fault) => failed(draft, request, fault),
+            Err(_) => aborted(draft, request, ABORTED_BEFORE),
+        };
+    }
+
+    decoder.opened(&mut draft);
+    let mut outlet = Outlet { updates, open: true };
+    let end = stream(&mut response, &mut decoder, &mut draft, &mut outlet, patience).await;
+    let (stop, fault) = match end {
+        Ok(()) => match decoder.ended(&mut draft) {
+            Ok(stop) => (stop, None),
+            Err(fault) => (StopReason::Error, Some(fault)),
+        },
+        Err(End::Fault(fault)) => (StopReason::Error, Some(fault)),
+        Err(End::Cancelled) => {
+            decoder.aborted(&mut draft);
+            // A reader that is gone or stuck must not keep an abort from ending.
+            let _ = tokio::time::timeout(ABORT_FLUSH, outlet.flush(&mut draft)).await;
+            return aborted(draft, request, ABORTED_DURING);
+        }
+    };
+    tokio::select! {
+        biased;
+        () = outlet.flush(&mut draft) => {}
+        () = cancel.cancelled() => {}
+    }
+    match fault {
+        None => {
+            response.release();
+            draft.complete(request, stop, None)
+        }
+        Some(fault) => failed(draft, request, fault),
+    }
+}
+
+enum End {
+    Cancelled,
+    Fault(Fault),
+}
+
+async fn stream(
+    response: &mut Response,
+    decoder: &mut impl Decoder,
+    draft: &mut Draft,
+    outlet: &mut Outlet<'_>,
+    patience: Patience<'_>,
+) -> Result<(), End> {
+    let mut sse = SseDecoder::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = patience.cancel.cancelled() => return Err(End::Cancelled),
+            () = outlet.flush(draft) => {}
+        }
+        let chunk = match response.chunk(patience).await {
+            Ok(chunk) => chunk,
+            Err(HttpError::Cancelled) => return Err(End::Cancelled),
+            // The body gives nothing after its first error: see Response::chunk.
+            Err(error) => return Err(End::Fault(transport_fault(&error))),
+        };
+        let flow = match &chunk {
+            Some(chunk) => sse.push(chunk, |event| decoder.event(event, draft)),
+            None => sse.finish(|event| decoder.event(event, draft)),
+        };
+        match flow {
+            Err(error) => return Err(End::Fault(Fault::of_kind(FailureKind::Server, error.to_string()))),
+            Ok(ControlFlow::Break(Ok(()))) => return Ok(()),
+            Ok(ControlFlow::Break(Err(fault))) => return Err(End::Fault(fault)),
+            Ok(ControlFlow::Continue(())) if chunk.is_none() => return Ok(()),
+            Ok(ControlFlow::Continue(())) => {}
+        }
+    }
+}
+
+/// Where updates go, until nobody reads them any more.
+struct Outlet<'a> {
+    updates: &'a UpdateSink,
+    open: bool,
+}
+
+impl Outlet<'_> {
+    async fn flush(&mut self, draft: &mut Draft) {
+        for update in draft.take_updates() {
+            if self.open && self.updates.send(update).await.is_err() {
+                // The answer itself is still wanted.
+                self.open = false;
+            }
+        }
+    }
+}
+
+fn failed(draft: Draft, request: &ModelRequest, fault: Fault) -> Completion {
+    draft.complete(request, StopReason::Error, Some((fault.text, fault.failure)))
+}
+
+fn aborted(mut draft: Draft, request: &ModelRequest, text: &str) -> Completion {
+    draft.message.error_message = Some(text.to_owned());
+    draft.complete(request, StopReason::Aborted, None)
+}
+
+fn transport_fault(error: &HttpError) -> Fault {
+    match error {
+        HttpError::Request(text) => Fault::of_kind(FailureKind::Other, text.clone()),
+        error => Fault::of_kind(FailureKind::Network, format!("Connection error.: {error}")),
+    }
+}
+
+async fn status_fault(
+    response: &mut Response,
+    decoder: &impl Decoder,
+    patience: Patience<'_>,
+) -> Result<Fault, HttpError> {
+    let (status, retry_after) = (response.status(), response.retry_after());
+    let body = response.error_text(patience).await?;
+    let text = match body.trim() {
+        "" => format!("{status} status code (no body)"),
+        body => shorten(decoder.error_text(status, body)),
+    };
+    let json: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
+    let error = json.get("error").unwrap_or(&json);
+    let kind = |name: &str| error.get(name).and_then(serde_json::Value::as_str);
+    let kinds = [kind("code"), kind("type")];
+    let failure = ErrorReport { status: Some(status), kinds, text: &text, retry_after }.classify();
+    Ok(Fault { text, failure })
+}
+
+fn shorten(text: String) -> String {
+    match text.char_indices().nth(MAX_ERROR_CHARS) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}

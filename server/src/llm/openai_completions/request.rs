@@ -1,0 +1,372 @@
+//! The request in the terms of Chat Completions.
+
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value, json};
+
+use super::compat::{Affinity, Compat, PromptCacheKey};
+use super::thinking;
+use crate::llm::exchange::Fault;
+use crate::llm::http::Post;
+use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn};
+use crate::llm::{CacheRetention, FailureKind, ModelRequest, budget};
+
+/// Longest id of a tool call that every server takes.
+const MAX_CALL_ID: usize = 40;
+
+/// The fields in which servers send thinking, and take it back.
+pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+
+/// The request, ready to be sent.
+pub(super) fn post(request: &ModelRequest, compat: &Compat) -> Result<Post, Fault> {
+    let url = format!("{}/chat/completions", request.model.base_url.trim_end_matches('/'));
+    let body = serde_json::to_vec(&body(request, compat))
+        .map_err(|error| Fault::of_kind(FailureKind::Other, format!("cannot write the request: {error}")))?;
+    Ok(Post { url, headers: headers(request, compat), body })
+}
+
+fn headers(request: &ModelRequest, compat: &Compat) -> Vec<(String, SecretString)> {
+    let mut headers: Vec<(String, SecretString)> = vec![
+        ("accept".into(), "application/json".to_owned().into()),
+        ("content-type".into(), "application/json".to_owned().into()),
+    ];
+    if let Some(key) = &request.credentials.api_key {
+        headers.push(("authorization".into(), format!("Bearer {}", key.expose_secret()).into()));
+    }
+    let names: &[&str] = match compat.affinity {
+        Affinity::None => &[],
+        Affinity::OpenAi => &["session_id", "x-client-request-id", "x-session-affinity"],
+        Affinity::OpenAiNoSession => &["x-client-request-id", "x-session-affinity"],
+        Affinity::OpenRouter => &["x-session-id"],
+    };
+    if let Some(session) = &request.options.session_id
+        && request.options.cache_retention != CacheRetention::None
+    {
+        headers.extend(names.iter().map(|name| ((*name).to_owned(), session.clone().into())));
+    }
+    headers.extend(request.credentials.headers.iter().cloned());
+    headers
+}
+
+/// The body, its fields in the order in which Pi has them.
+pub(super) fn body(request: &ModelRequest, compat: &Compat) -> Value {
+    let model = &request.model;
+    let options = &request.options;
+    let transcript = Transcript::new(request, foreign_id);
+    let mut body = Map::new();
+    body.insert("model".into(), json!(model.id));
+    body.insert("messages".into(), Value::Array(messages(request, compat, &transcript)));
+    body.insert("stream".into(), json!(true));
+    add_cache_key(request, compat, &mut body);
+    if compat.supports_usage_in_streaming {
+        body.insert("stream_options".into(), json!({ "include_usage": true }));
+    }
+    if compat.supports_store {
+        body.insert("store".into(), json!(false));
+    }
+    let limit = budget::output_limit(request, &transcript);
+    if limit > 0 {
+        body.insert(compat.max_tokens_field.clone(), json!(limit));
+    }
+    if !transcript.tools.is_empty() {
+        body.insert("tools".into(), tools(compat, &transcript));
+        if compat.zai_tool_stream {
+            body.insert("tool_stream".into(), json!(true));
+        }
+    } else if compat.requires_tools_with_tool_history && transcript.has_tool_history() {
+        body.insert("tools".into(), json!([]));
+    }
+    if compat.anthropic_cache_control
+        && let Some(mark) = cache_mark(options.cache_retention, compat.supports_long_cache_retention)
+    {
+        mark_for_cache(&mut body, &mark);
+    }
+    if let Some(priority) = compat.given.get("vllmPriority") {
+        body.insert("priority".into(), priority.clone());
+    }
+    thinking::add(request, compat, &mut body);
+    if let Some(routing) = compat.given.get("openRouterRouting") {
+        body.insert("provider".into(), routing.clone());
+    }
+    if let Some(routing) = compat.given.get("vercelGatewayRouting") {
+        body.insert("providerOptions".into(), json!({ "gateway": routing }));
+    }
+    let by_level = model.extra.get("samplingParamsByThinkingLevel");
+    let sampling = [
+        model.extra.get("samplingParams"),
+        by_level.and_then(|levels| levels.get(request.thinking.as_str())),
+    ];
+    for (name, value) in sampling.into_iter().flatten().filter_map(Value::as_object).flatten() {
+        body.insert(name.clone(), value.clone());
+    }
+    Value::Object(body)
+}
+
+fn add_cache_key(request: &ModelRequest, compat: &Compat, body: &mut Map<String, Value>) {
+    let retention = request.options.cache_retention;
+    let long = retention == CacheRetention::Long && compat.supports_long_cache_retention;
+    let wanted = match compat.prompt_cache_key {
+        PromptCacheKey::Enabled => true,
+        PromptCacheKey::Auto => long,
+        PromptCacheKey::Disabled => false,
+    };
+    if retention == CacheRetention::None {
+        return;
+    }
+    if let Some(session) = request.options.session_id.as_ref().filter(|_| wanted) {
+        body.insert("prompt_cache_key".into(), json!(session));
+    }
+    if long {
+        body.insert("prompt_cache_retention".into(), json!("24h"));
+    }
+}
+
+fn tools(compat: &Compat, transcript: &Transcript<'_>) -> Value {
+    transcript
+        .tools
+        .iter()
+        .map(|tool| {
+            let mut function = json!({
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+            });
+            if compat.supports_strict_mode {
+                function["strict"] = json!(false);
+            }
+            json!({ "type": "function", "function": function })
+        })
+        .collect()
+}
+
+fn messages(request: &ModelRequest, compat: &Compat, transcript: &Transcript<'_>) -> Vec<Value> {
+    let mut messages = Vec::with_capacity(transcript.turns.len() + 1);
+    if !transcript.system.is_empty() {
+        let developer = request.model.reasoning && compat.supports_developer_role;
+        let role = if developer { "developer" } else { "system" };
+        messages.push(json!({ "role": role, "content": transcript.system }));
+    }
+    let mut turns = transcript.turns.as_slice();
+    let mut after_results = false;
+    while let Some((turn, rest)) = turns.split_first() {
+        match turn {
+            Turn::User(user) => {
+                if std::mem::take(&mut after_results) && compat.requires_assistant_after_tool_result {
+                    messages.push(bridge());
+                }
+                messages.extend(user_message(user));
+                turns = rest;
+            }
+            Turn::Assistant(parts) => {
+                after_results = false;
+                messages.extend(assistant_message(request, compat, parts));
+                turns = rest;
+            }
+            Turn::ToolResult(_) => {
+                turns = tool_messages(compat, turns, &mut messages);
+                after_results = !messages.last().is_some_and(|message| message["role"] == "user");
+            }
+        }
+    }
+    messages
+}
+
+/// Stands between tool results and the user for servers that want an answer there.
+fn bridge() -> Value {
+    json!({ "role": "assistant", "content": "I have processed the tool results." })
+}
+
+fn user_message(user: &UserTurn<'_>) -> Option<Value> {
+    if let ([Part::Text(text)], true) = (user.parts.as_slice(), user.plain) {
+        return Some(json!({ "role": "user", "content": text }));
+    }
+    let parts: Vec<Value> =
+        user.parts.iter().filter(|part| part.as_text() != Some("")).map(content_part).collect();
+    (!parts.is_empty()).then(|| json!({ "role": "user", "content": parts }))
+}
+
+fn content_part(part: &Part<'_>) -> Value {
+    match part {
+        Part::Text(text) => json!({ "type": "text", "text": text }),
+        Part::Image { mime_type, data } => {
+            json!({ "type": "image_url", "image_url": { "url": format!("data:{mime_type};base64,{data}") } })
+        }
+    }
+}
+
+fn assistant_message(request: &ModelRequest, compat: &Compat, parts: &[AssistantPart<'_>]) -> Option<Value> {
+    let mut message = Map::new();
+    message.insert("role".into(), json!("assistant"));
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| match part {
+            AssistantPart::Text(text) => Some(*text),
+            _ => None,
+        })
+        .collect();
+    let thoughts: Vec<(&str, &str)> = parts
+        .iter()
+        .filter_map(|part| match part {
+            AssistantPart::Thinking { text, signature: Some(signature), redacted: false } => {
+                Some((*text, *signature))
+            }
+            _ => None,
+        })
+        .collect();
+    let calls: Vec<Value> = parts
+        .iter()
+        .filter_map(|part| match part {
+            AssistantPart::ToolCall { id, name, arguments } => {
+                let arguments = serde_json::to_string(arguments).unwrap_or_else(|_| "{}".to_owned());
+                let function = json!({ "name": name, "arguments": arguments });
+                Some(json!({ "id": id, "type": "function", "function": function }))
+            }
+            _ => None,
+        })
+        .collect();
+
+    let as_text = compat.requires_thinking_as_text && thoughts.iter().any(|(text, _)| !text.is_empty());
+    let content = if as_text {
+        let thinking = joined(thoughts.iter().map(|(text, _)| *text));
+        let all = std::iter::once(thinking.as_str()).chain(texts.iter().copied());
+        all.map(|text| json!({ "type": "text", "text": text })).collect()
+    } else if !texts.is_empty() {
+        json!(texts.concat())
+    } else if compat.requires_non_null_assistant_content || compat.requires_assistant_after_tool_result {
+        json!("")
+    } else {
+        Value::Null
+    };
+    let is_empty = content.as_str().is_none_or(str::is_empty) && !content.is_array();
+    if is_empty && calls.is_empty() {
+        return None;
+    }
+    message.insert("content".into(), content);
+    let mut details = None;
+    if !as_text && let Some((_, signature)) = thoughts.first() {
+        if REASONING_FIELDS.contains(signature) {
+            message.insert((*signature).to_owned(), json!(joined(thoughts.iter().map(|(text, _)| *text))));
+        } else {
+            details = reasoning_details(signature);
+        }
+    }
+    if compat.requires_reasoning_content
+        && request.thinking != sampi_protocol::data::ThinkingLevel::Off
+        && !message.contains_key("reasoning_content")
+    {
+        message.insert("reasoning_content".into(), json!(""));
+    }
+    if !calls.is_empty() {
+        message.insert("tool_calls".into(), Value::Array(calls));
+    }
+    if let Some(details) = details {
+        message.insert("reasoning_details".into(), details);
+    }
+    Some(Value::Object(message))
+}
+
+/// Thinking that came as `reasoning_details` has them as its signature.
+fn reasoning_details(signature: &str) -> Option<Value> {
+    let value: Value = serde_json::from_str(signature).ok()?;
+    value.is_array().then_some(value)
+}
+
+fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Writes a run of tool results, their images behind them, and gives the turns that follow.
+fn tool_messages<'t, 'a>(
+    compat: &Compat,
+    mut turns: &'t [Turn<'a>],
+    messages: &mut Vec<Value>,
+) -> &'t [Turn<'a>] {
+    let mut images = Vec::new();
+    while let Some((Turn::ToolResult(result), rest)) = turns.split_first() {
+        messages.push(tool_message(compat, result));
+        images.extend(result.parts.iter().filter(|part| part.as_text().is_none()).map(content_part));
+        turns = rest;
+    }
+    if !images.is_empty() {
+        if compat.requires_assistant_after_tool_result {
+            messages.push(bridge());
+        }
+        let mut parts = vec![json!({ "type": "text", "text": "Attached image(s) from tool result:" })];
+        parts.extend(images);
+        messages.push(json!({ "role": "user", "content": parts }));
+    }
+    turns
+}
+
+fn tool_message(compat: &Compat, result: &ToolTurn<'_>) -> Value {
+    let text = result.text();
+    let has_images = result.parts.iter().any(|part| part.as_text().is_none());
+    let content = match (text.is_empty(), has_images) {
+        (false, _) => text.as_str(),
+        (true, true) => "(see attached image)",
+        (true, false) => "(no tool output)",
+    };
+    let mut message = json!({ "role": "tool", "content": content, "tool_call_id": result.id });
+    if compat.requires_tool_result_name {
+        message["name"] = json!(result.name);
+    }
+    message
+}
+
+fn cache_mark(retention: CacheRetention, long: bool) -> Option<Value> {
+    match retention {
+        CacheRetention::None => None,
+        CacheRetention::Long if long => Some(json!({ "type": "ephemeral", "ttl": "1h" })),
+        CacheRetention::Short | CacheRetention::Long => Some(json!({ "type": "ephemeral" })),
+    }
+}
+
+/// Marks the system prompt, the last tool and the last text of the conversation.
+fn mark_for_cache(body: &mut Map<String, Value>, mark: &Value) {
+    if let Some(tool) = body.get_mut("tools").and_then(Value::as_array_mut).and_then(|tools| tools.last_mut())
+    {
+        tool["cache_control"] = mark.clone();
+    }
+    let Some(messages) = body.get_mut("messages").and_then(Value::as_array_mut) else { return };
+    if let Some(system) = messages.first_mut()
+        && (system["role"] == "system" || system["role"] == "developer")
+    {
+        mark_message(system, mark);
+    }
+    for message in messages.iter_mut().rev() {
+        if message["role"] != "system" && message["role"] != "developer" && mark_message(message, mark) {
+            break;
+        }
+    }
+}
+
+fn mark_message(message: &mut Value, mark: &Value) -> bool {
+    match message.get_mut("content") {
+        Some(Value::String(text)) if !text.is_empty() => {
+            let text = std::mem::take(text);
+            message["content"] = json!([{ "type": "text", "text": text, "cache_control": mark }]);
+            true
+        }
+        Some(Value::Array(parts)) => match parts.iter_mut().rev().find(|part| part["type"] == "text") {
+            Some(part) => {
+                part["cache_control"] = mark.clone();
+                true
+            }
+            None => false,
+        },
+        _ => false,
+    }
+}
+
+/// Makes the id of another API's call one that every server takes.
+fn foreign_id(id: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    let id: String = id.chars().map(safe).collect();
+    if id.len() <= MAX_CALL_ID {
+        return id;
+    }
+    // Cutting could make two ids the same; FNV-1a keeps them apart and is the same in every run.
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("call_{hash:016x}")
+}

@@ -1,0 +1,54 @@
+//! Which provider speaks which API.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Provider;
+use super::anthropic_messages::{self, AnthropicMessages};
+use super::http::Http;
+use super::openai_completions::{self, OpenAiCompletions};
+use super::scripted::{self, Scripted};
+
+/// The providers, by the wire name of their API. Cheap to clone; all share one HTTP client, which is built
+/// with the first request.
+#[derive(Clone)]
+pub struct Providers {
+    by_api: Arc<HashMap<&'static str, Arc<dyn Provider>>>,
+}
+
+impl Providers {
+    /// All providers of this build.
+    pub fn new() -> Self {
+        let http = Http::new();
+        let mut by_api: HashMap<&'static str, Arc<dyn Provider>> = HashMap::new();
+        by_api.insert(openai_completions::API, Arc::new(OpenAiCompletions::new(http.clone())));
+        by_api.insert(anthropic_messages::API, Arc::new(AnthropicMessages::new(http)));
+        by_api.insert(scripted::API, Arc::new(Scripted::new()));
+        Self { by_api: Arc::new(by_api) }
+    }
+
+    /// The provider of an API.
+    pub fn get(&self, api: &str) -> Option<Arc<dyn Provider>> {
+        self.by_api.get(api).cloned()
+    }
+}
+
+impl Default for Providers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_api_that_is_not_known_has_no_provider() {
+        let providers = Providers::new();
+        for api in ["openai-completions", "anthropic-messages", "demo"] {
+            assert!(providers.get(api).is_some(), "{api}");
+        }
+        assert!(providers.get("telepathy").is_none());
+    }
+}

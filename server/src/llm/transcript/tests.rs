@@ -1,0 +1,203 @@
+use sampi_protocol::data::ThinkingLevel;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::llm::testing::{answer, call, model, request, result, system, user};
+
+const API: &str = "openai-completions";
+
+/// The turns in short form.
+fn turns(fields: Value, messages: Value) -> Vec<String> {
+    shown(&request(model(API, fields), ThinkingLevel::Off, messages))
+}
+
+fn shown(request: &ModelRequest) -> Vec<String> {
+    let part = |part: &Part<'_>| match part {
+        Part::Text(text) => text.to_string(),
+        Part::Image { mime_type, data } => format!("<{mime_type} {data}>"),
+    };
+    let all = |parts: &[Part<'_>]| parts.iter().map(part).collect::<Vec<_>>().join("|");
+    Transcript::new(request, |id| id.replace('|', "_"))
+        .turns
+        .iter()
+        .map(|turn| match turn {
+            Turn::User(user) => format!("user {}", all(&user.parts)),
+            Turn::ToolResult(result) => {
+                let mark = if result.is_error { "!" } else { "" };
+                format!("result{mark} {} {}", result.id, all(&result.parts))
+            }
+            Turn::Assistant(parts) => {
+                let parts: Vec<String> = parts
+                    .iter()
+                    .map(|part| match part {
+                        AssistantPart::Text(text) => (*text).to_owned(),
+                        AssistantPart::Thinking { text, signature, redacted } => {
+                            format!("({text} {} {redacted})", signature.unwrap_or("-"))
+                        }
+                        AssistantPart::ToolCall { id, name, .. } => format!("{name}:{id}"),
+                    })
+                    .collect();
+                format!("assistant {}", parts.join("|"))
+            }
+        })
+        .collect()
+}
+
+fn prompt(messages: Value) -> (String, Vec<String>) {
+    let request = request(model(API, json!({})), ThinkingLevel::Off, messages);
+    let transcript = Transcript::new(&request, str::to_owned);
+    (transcript.system.clone(), transcript.tools.iter().map(|tool| tool.name.clone()).collect())
+}
+
+fn text(text: &str) -> Value {
+    json!([{ "type": "text", "text": text }])
+}
+
+#[test]
+fn system_messages_are_replayed_into_one_prompt_and_one_list_of_tools() {
+    let tool =
+        |name: &str, description: &str| json!({ "name": name, "description": description, "parameters": {} });
+    let first = json!({ "role": "system", "content": "base", "sections": { "a": "AA", "b": "BB\n" },
+        "toolsAdded": [tool("read", "old"), tool("bash", "")] });
+    assert_eq!(prompt(json!([first, user("q")])).0, "base\n\nAA\n\nBB\n");
+    let patch = json!({ "role": "system", "content": "more", "sections": { "a": null, "c": "CC", "b": "B2" },
+        "toolsRemoved": [{ "name": "read" }], "toolsAdded": [tool("ls", "")] });
+    assert_eq!(
+        prompt(json!([first, user("q"), patch, user("r")])),
+        ("base\n\nmore\n\nB2\n\nCC".to_owned(), vec!["bash".to_owned(), "ls".to_owned()])
+    );
+    let again = json!({ "role": "system", "content": "", "sections": { "a": "A3" } });
+    assert_eq!(prompt(json!([first, patch, again])).0, "base\n\nmore\n\nB2\n\nCC\n\nA3");
+    let fresh = json!({ "role": "system", "content": [{ "type": "text", "text": "x" },
+        { "type": "text", "text": "y" }], "sections": { "z": "Z" }, "replace": true });
+    assert_eq!(prompt(json!([first, fresh])), ("x\ny\n\nZ".to_owned(), vec![]));
+    assert_eq!(prompt(json!([user("q")])), (String::new(), vec![]));
+}
+
+#[test]
+fn what_is_no_turn_of_its_own_becomes_the_users_text() {
+    let bash = |fields: Value| {
+        let mut run = json!({ "role": "bashExecution", "command": "ls", "output": "", "exitCode": 0,
+            "cancelled": false, "truncated": false });
+        for (name, value) in fields.as_object().unwrap() {
+            run[name] = value.clone();
+        }
+        turns(json!({}), json!([run]))
+    };
+    assert_eq!(bash(json!({})), ["user Ran `ls`\n(no output)"]);
+    assert_eq!(
+        bash(json!({ "output": "a\nb\n", "exitCode": 4 })),
+        ["user Ran `ls`\n```\na\nb\n\n```\n\nCommand exited with code 4"]
+    );
+    assert_eq!(
+        bash(json!({ "output": "a", "cancelled": true, "truncated": true, "fullOutputPath": "/t" })),
+        ["user Ran `ls`\n```\na\n```\n\n(command cancelled)\n\n[Output truncated. Full output: /t]"]
+    );
+    assert_eq!(bash(json!({ "excludeFromContext": true })), Vec::<String>::new());
+
+    let others = turns(
+        json!({}),
+        json!([
+            { "role": "custom", "customType": "x", "content": "note", "display": true },
+            { "role": "branchSummary", "summary": "S1", "fromId": null },
+            { "role": "compactionSummary", "summary": "S2", "tokensBefore": 5 },
+            { "role": "narrator", "content": "once" },
+        ]),
+    );
+    assert_eq!(others.len(), 3);
+    assert_eq!(others[0], "user note");
+    assert!(others[1].ends_with("<summary>\nS1\n</summary>"), "{}", others[1]);
+    assert!(others[2].ends_with("<summary>\nS2\n</summary>"), "{}", others[2]);
+}
+
+#[test]
+fn answers_that_failed_or_were_aborted_are_left_out_with_their_results() {
+    for stop in ["error", "aborted"] {
+        let messages = json!([
+            user("q"),
+            answer(API, stop, json!([{ "type": "text", "text": "part" }, call("c1", json!({}))])),
+            result("c1", text("r")),
+            user("n"),
+        ]);
+        assert_eq!(turns(json!({}), messages), ["user q", "user n"]);
+    }
+}
+
+#[test]
+fn every_call_has_a_result_behind_it_and_every_result_a_call() {
+    let two = || answer(API, "toolUse", json!([call("c1", json!({})), call("c2", json!({}))]));
+    assert_eq!(
+        turns(json!({}), json!([user("q"), two(), result("c1", text("r")), user("n")])),
+        ["user q", "assistant read:c1|read:c2", "result c1 r", "result! c2 No result provided", "user n"]
+    );
+    // A message that came while tools ran stands behind the results.
+    assert_eq!(
+        turns(json!({}), json!([two(), result("c2", text("b")), user("mid"), result("c1", text("a"))])),
+        ["assistant read:c1|read:c2", "result c2 b", "result c1 a", "user mid"]
+    );
+    assert_eq!(turns(json!({}), json!([user("q"), result("c9", text("r"))])), ["user q"]);
+    let said = answer(API, "stop", text("z"));
+    assert_eq!(
+        turns(json!({}), json!([two(), said, result("c1", text("late"))])),
+        [
+            "assistant read:c1|read:c2",
+            "result! c1 No result provided",
+            "result! c2 No result provided",
+            "assistant z"
+        ]
+    );
+    // Servers that number their calls per answer use the same id again.
+    let one = || answer(API, "toolUse", json!([call("c1", json!({}))]));
+    assert_eq!(
+        turns(json!({}), json!([one(), result("c1", text("a")), one(), result("c1", text("b"))])),
+        ["assistant read:c1", "result c1 a", "assistant read:c1", "result c1 b"]
+    );
+}
+
+#[test]
+fn images_that_cannot_be_sent_become_one_note_for_each_run() {
+    let image = json!({ "type": "image", "data": "QUJD", "mimeType": "image/png" });
+    let note = "(image omitted: model does not support images)";
+    let messages = json!([
+        { "role": "user", "content": [{ "type": "text", "text": "see" }, image, image,
+            { "type": "text", "text": "mid" }, image] },
+        answer(API, "toolUse", json!([call("c1", json!({}))])),
+        result("c1", json!([image, image])),
+    ]);
+    assert_eq!(
+        turns(json!({ "input": ["text"] }), messages.clone()),
+        [
+            format!("user see|{note}|mid|{note}"),
+            "assistant read:c1".to_owned(),
+            "result c1 (tool image omitted: model does not support images)".to_owned(),
+        ]
+    );
+    assert_eq!(
+        turns(json!({}), messages.clone())[0],
+        "user see|<image/png QUJD>|<image/png QUJD>|mid|<image/png QUJD>"
+    );
+    let mut blocked = request(model(API, json!({})), ThinkingLevel::Off, messages);
+    blocked.options.block_images = true;
+    assert!(shown(&blocked)[0].contains("images are turned off"));
+}
+
+#[test]
+fn thinking_of_another_model_is_dropped_and_its_ids_are_made_valid() {
+    let content = json!([
+        { "type": "thinking", "thinking": "t", "thinkingSignature": "s" },
+        { "type": "text", "text": "a" },
+        { "type": "text", "text": "  " },
+        call("x|1", json!({})),
+    ]);
+    let own = answer(API, "toolUse", content);
+    let mut foreign = own.clone();
+    foreign["model"] = json!("other");
+    let with = |answer: &Value| turns(json!({}), json!([answer, result("x|1", text("r"))]));
+    assert_eq!(with(&own), ["assistant (t s false)|a|read:x|1", "result x|1 r"]);
+    assert_eq!(with(&foreign), ["assistant a|read:x_1", "result x_1 r"]);
+}
+
+#[test]
+fn a_user_who_says_nothing_has_no_turn() {
+    assert_eq!(turns(json!({}), json!([system(), user(""), user("q")])), ["user q"]);
+}

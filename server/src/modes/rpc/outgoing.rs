@@ -1,0 +1,82 @@
+//! The only writer of the protocol's output.
+//!
+//! Records are serialised into one buffer; whenever the writing task is free it takes all that is there
+//! and writes it at once.
+
+use serde::Serialize;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use sampi_protocol::jsonl;
+
+/// The output can no longer be written.
+#[derive(Debug)]
+pub(super) struct Closed;
+
+/// The output that is not written yet.
+pub(super) struct Outgoing {
+    buffer: Vec<u8>,
+    writer: mpsc::Sender<Vec<u8>>,
+}
+
+/// The task that writes.
+pub(super) struct Writer(JoinHandle<()>);
+
+impl Outgoing {
+    /// Starts the writing task.
+    pub(super) fn start<W: AsyncWrite + Send + Unpin + 'static>(mut output: W) -> (Self, Writer) {
+        let (writer, mut batches) = mpsc::channel::<Vec<u8>>(1);
+        let task = tokio::spawn(async move {
+            while let Some(batch) = batches.recv().await {
+                let written = async {
+                    output.write_all(&batch).await?;
+                    output.flush().await
+                };
+                if let Err(error) = written.await {
+                    tracing::info!(%error, "the output could not be written");
+                    return;
+                }
+            }
+        });
+        (Self { buffer: Vec::new(), writer }, Writer(task))
+    }
+
+    /// Adds one record.
+    pub(super) fn write<T: Serialize + ?Sized>(&mut self, record: &T) {
+        if let Err(error) = jsonl::encode(record, &mut self.buffer) {
+            tracing::error!(%error, "a record could not be serialised");
+        }
+    }
+
+    /// True when everything has been handed to the writing task.
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// Bytes that wait for the writing task.
+    pub(super) fn backlog(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Waits until the writing task is free and gives it all that is there. Cancel-safe.
+    pub(super) async fn hand_over(&mut self) -> Result<(), Closed> {
+        let permit = self.writer.reserve().await.map_err(|_| Closed)?;
+        permit.send(std::mem::take(&mut self.buffer));
+        Ok(())
+    }
+
+    /// Hands over what is left and ends the writing task.
+    pub(super) async fn finish(mut self) -> Result<(), Closed> {
+        if self.buffer.is_empty() { Ok(()) } else { self.hand_over().await }
+    }
+}
+
+impl Writer {
+    /// Waits until everything is written.
+    pub(super) async fn finish(self) {
+        if let Err(error) = self.0.await {
+            tracing::error!(%error, "the writing task failed");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! From what the command line asks for to an agent: the session is opened, the parts are put together.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sampi_protocol::data::{SessionId, ThinkingLevel};
+
+use crate::agent::{Agent, AgentError, AgentParts, SessionsRoot};
+use crate::cli::{Config, SessionChoice, SessionWish, Startup, StartupError};
+use crate::extensions::NoExtensions;
+use crate::llm::{Providers, demo_models};
+use crate::resources::paths::SessionsDir;
+use crate::resources::{Environment, Paths};
+use crate::session::listing::{self, Found};
+use crate::session::{NewSessionOptions, Session, SessionError};
+use crate::tools::{Tool, ToolSet};
+
+/// Why the daemon cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Options, settings or models do not fit.
+    #[error(transparent)]
+    Startup(#[from] StartupError),
+    /// The session could not be opened or made.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The agent could not be made.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// The session that an option names cannot be used.
+    #[error("{0}")]
+    SessionChoice(String),
+}
+
+/// Makes the agent that the command line asks for.
+pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<Agent, StartError> {
+    let paths = Paths::new(environment, cwd);
+    let mut startup = Startup::prepare(config, environment, &paths, demo_models())?;
+    let mut session = open_session(config, &startup.sessions, cwd)?;
+    session.check_cwd()?;
+    if session.cwd() != cwd {
+        // A session is resumed in its own working directory, with the configuration that holds there.
+        let paths = Paths::new(environment, session.cwd());
+        startup = Startup::prepare(config, environment, &paths, demo_models())?;
+    }
+    let resumed = session.context();
+    let wish = SessionWish {
+        model: resumed.model.as_ref().map(|(provider, id)| (provider.as_str(), id.as_str())),
+        thinking: resumed.thinking_level.as_deref().and_then(ThinkingLevel::parse),
+    };
+    let (initial, thinking) = startup.initial(config, wish);
+    let (tools, tool_warnings) = select_tools(config, &startup);
+    let warnings =
+        config.warnings.iter().chain(&startup.warnings).chain(&initial.warning).chain(&tool_warnings);
+    warnings.for_each(|warning| tracing::warn!("{warning}"));
+    let sessions_root = match (&config.session, startup.sessions) {
+        (SessionChoice::InMemory { .. }, _) => None,
+        (_, SessionsDir::ByProject(root)) => Some(SessionsRoot::ByCwd(root)),
+        (_, SessionsDir::Flat(dir)) => Some(SessionsRoot::Fixed(dir)),
+    };
+    let mut agent = Agent::new(AgentParts {
+        session,
+        environment: environment.clone(),
+        models: Arc::new(startup.registry),
+        providers: Providers::new(),
+        settings: startup.settings,
+        tools,
+        prompt: startup.prompt,
+        extension: Arc::new(NoExtensions),
+        model: initial.model,
+        thinking,
+        scope: startup.scoped.into_iter().map(|scoped| (scoped.model, scoped.thinking)).collect(),
+        sessions_root,
+    })?;
+    if let Some(name) = &config.name {
+        agent.set_session_name(name)?;
+    }
+    // What happened before the host could listen is in the state that it can ask for.
+    while agent.next_output().is_some() {}
+    Ok(agent)
+}
+
+fn select_tools(config: &Config, startup: &Startup) -> (Vec<Arc<dyn Tool>>, Vec<String>) {
+    let available = ToolSet::builtin();
+    let known: Vec<&str> = available.iter().map(|tool| tool.definition().name.as_str()).collect();
+    let (names, unknown) = config.tools.select(&startup.settings.default_tools, &known);
+    let warnings = unknown.iter().map(|name| format!("there is no tool {name}")).collect();
+    (names.iter().filter_map(|name| available.get(name)).cloned().collect(), warnings)
+}
+
+fn open_session(config: &Config, sessions: &SessionsDir, cwd: &Path) -> Result<Session, StartError> {
+    let dir = match sessions {
+        SessionsDir::ByProject(root) => listing::sessions_dir(root, cwd),
+        SessionsDir::Flat(dir) => dir.clone(),
+    };
+    let with_id = |id: &Option<String>| NewSessionOptions {
+        id: id.as_deref().map(SessionId::from),
+        ..NewSessionOptions::default()
+    };
+    Ok(match &config.session {
+        SessionChoice::New => Session::create(&dir, cwd, NewSessionOptions::default())?,
+        SessionChoice::InMemory { id } => Session::in_memory(cwd, with_id(id)),
+        SessionChoice::Continue => match listing::most_recent(&dir, cwd) {
+            Some(path) => Session::open(&path)?,
+            None => Session::create(&dir, cwd, NewSessionOptions::default())?,
+        },
+        SessionChoice::Open(text) => match find_session(text, sessions, &dir, cwd)? {
+            Place::Here(path) => Session::open_or_start(&path, cwd)?,
+            Place::Elsewhere { path, cwd } => {
+                return Err(StartError::SessionChoice(format!(
+                    "session {text} belongs to another working directory ({}): start there, or use --fork {}",
+                    cwd.display(),
+                    path.display()
+                )));
+            }
+        },
+        SessionChoice::WithId(id) => match listing::find_by_id(&dir, id) {
+            Found::One(stub) if stub.header.id.as_str() == id => Session::open(&stub.path)?,
+            _ => Session::create(&dir, cwd, with_id(&Some(id.clone())))?,
+        },
+        SessionChoice::Fork { source, id } => {
+            let (Place::Here(path) | Place::Elsewhere { path, .. }) =
+                find_session(source, sessions, &dir, cwd)?;
+            Session::fork_from(&path, cwd, &dir, id.as_deref().map(SessionId::from))?
+        }
+    })
+}
+
+enum Place {
+    Here(PathBuf),
+    Elsewhere { path: PathBuf, cwd: PathBuf },
+}
+
+/// The session file that a text names: a path, or the start of an id.
+fn find_session(text: &str, sessions: &SessionsDir, dir: &Path, cwd: &Path) -> Result<Place, StartError> {
+    if text.contains(['/', '\\']) || text.ends_with(".jsonl") {
+        return Ok(Place::Here(cwd.join(text)));
+    }
+    let found = match listing::find_by_id(dir, text) {
+        Found::Nothing => match sessions {
+            SessionsDir::ByProject(root) => listing::find_anywhere(root, text),
+            SessionsDir::Flat(_) => Found::Nothing,
+        },
+        found => found,
+    };
+    match found {
+        Found::One(stub) if stub.path.parent() == Some(dir) => Ok(Place::Here(stub.path)),
+        Found::One(stub) => Ok(Place::Elsewhere { cwd: PathBuf::from(&stub.header.cwd), path: stub.path }),
+        Found::Ambiguous(stubs) => {
+            let ids: Vec<&str> = stubs.iter().map(|stub| stub.header.id.as_str()).collect();
+            Err(StartError::SessionChoice(format!("session id {text} is ambiguous: {}", ids.join(", "))))
+        }
+        Found::Nothing => Err(StartError::SessionChoice(format!("No session found matching '{text}'"))),
+    }
+}

@@ -1,1 +1,0 @@
-//! Child processes: spawn, kill the whole tree, bounded output.

@@ -1,0 +1,302 @@
+//! Which models there are, which of them can be used, and what authorises a request to one.
+
+mod choose;
+mod file;
+mod list;
+mod resolve;
+mod scope;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use sampi_protocol::data::Model;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::auth::{AuthError, AuthFile, CommandCache, KeyForm, KeySource, environment_variables, key_source};
+use super::config_value::{ConfigValue, run_command};
+use super::{Environment, Paths};
+use crate::llm::Credentials;
+pub use choose::{Initial, InitialWish, ThinkingWish, default_thinking, unknown_model};
+use file::{Headers, ProviderEntry, Surroundings};
+pub use list::list_models;
+pub use resolve::{ModelWish, ResolveError, Resolved};
+pub use scope::ScopedModel;
+
+/// The provider of the embedded demo model. It needs no key and is used only when asked for.
+pub const DEMO_PROVIDER: &str = "demo";
+
+/// The models that come with the program.
+fn builtin_models() -> Vec<Model> {
+    Vec::new()
+}
+
+/// The models and their providers' credentials.
+pub struct ModelRegistry {
+    environment: Environment,
+    models: Vec<Model>,
+    providers: BTreeMap<String, ProviderAuth>,
+    auth: AuthFile,
+    cache: CommandCache,
+    api_keys: HashMap<String, SecretString>,
+    /// Providers that count only when named, and those of them that were.
+    on_request: BTreeSet<String>,
+    requested: BTreeSet<String>,
+    warnings: Vec<String>,
+}
+
+/// What `models.json` says about a provider's requests.
+#[derive(Default)]
+struct ProviderAuth {
+    api_key: Option<SecretString>,
+    headers: Headers,
+    auth_header: bool,
+    model_headers: HashMap<String, Headers>,
+}
+
+/// A key that was found, before a command has run.
+struct FoundKey {
+    source: KeySource,
+    form: KeyForm,
+    origin: Origin,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A failure counts as having no key, and a command runs once.
+    AuthFile,
+    /// A failure fails the request, and a command runs for every request.
+    ModelsFile,
+    Other,
+}
+
+impl ModelRegistry {
+    /// Reads `models.json` and `auth.json`. The providers of `on_request` need no key and are offered
+    /// only after [`Self::request`]; naming them in a pattern finds their models at any time.
+    pub fn load(environment: &Environment, paths: &Paths, on_request: Vec<Model>) -> Self {
+        let (entries, mut warnings) = file::load(paths);
+        let (auth, auth_warnings) = AuthFile::load(paths);
+        warnings.extend(auth_warnings);
+        let on_request_providers = on_request.iter().map(|model| model.provider.clone()).collect();
+        let mut registry = Self {
+            environment: environment.clone(),
+            models: builtin_models(),
+            providers: BTreeMap::new(),
+            auth,
+            cache: CommandCache::default(),
+            api_keys: HashMap::new(),
+            on_request: on_request_providers,
+            requested: BTreeSet::new(),
+            warnings,
+        };
+        for entry in entries {
+            registry.add_provider(entry);
+        }
+        registry.models.extend(on_request);
+        registry
+    }
+
+    /// What was wrong with the files, one line each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Sets the key of a provider for this run (`--api-key`). It goes before every other.
+    pub fn set_api_key(&mut self, provider: &str, key: SecretString) {
+        self.api_keys.insert(provider.to_owned(), key);
+    }
+
+    /// Offers the models of a provider that is otherwise not counted.
+    pub fn request(&mut self, provider: &str) {
+        if self.on_request.contains(provider) {
+            self.requested.insert(provider.to_owned());
+        }
+    }
+
+    /// The models whose provider has credentials.
+    pub fn available(&self) -> Vec<Model> {
+        self.available_models().cloned().collect()
+    }
+
+    /// The model with exactly this provider and id, with or without credentials.
+    pub fn find(&self, provider: &str, id: &str) -> Option<Model> {
+        self.models.iter().find(|model| model.provider == provider && model.id == id).cloned()
+    }
+
+    /// Where the key of a model's provider comes from. Runs no command.
+    pub fn key_source(&self, model: &Model) -> KeySource {
+        self.find_key(&model.provider).source
+    }
+
+    /// Says at once whether a request to the model can be tried: what is known without running a command.
+    pub fn check(&self, model: &Model) -> Result<(), AuthError> {
+        match self.key_source(model) {
+            KeySource::Missing(why) => Err(no_key(&model.provider, why)),
+            KeySource::Ready(_) | KeySource::Command(_) | KeySource::NotNeeded => Ok(()),
+        }
+    }
+
+    /// What authorises a request to the model, with every value resolved. Runs commands where they are
+    /// configured: those of `auth.json` once, those of `models.json` every time.
+    pub async fn credentials(&self, model: &Model) -> Result<Credentials, AuthError> {
+        let provider = model.provider.as_str();
+        let FoundKey { source, form, origin } = self.find_key(provider);
+        let api_key = match source {
+            KeySource::Ready(key) => Some(key),
+            KeySource::NotNeeded => None,
+            KeySource::Missing(why) => return Err(no_key(provider, why)),
+            KeySource::Command(command) => {
+                let output = match origin {
+                    Origin::AuthFile => self.cache.run(&command, &self.environment).await,
+                    Origin::ModelsFile | Origin::Other => run_command(&command, &self.environment).await,
+                };
+                Some(output.map_err(|error| match origin {
+                    Origin::AuthFile => {
+                        no_key(provider, Some(format!("the key in auth.json could not be had: {error}")))
+                    }
+                    Origin::ModelsFile | Origin::Other => AuthError::Unresolved {
+                        provider: provider.to_owned(),
+                        why: format!(
+                            "Failed to resolve API key for provider \"{provider}\" from shell command: {error}"
+                        ),
+                    },
+                })?)
+            }
+        };
+        let mut headers = self.headers(model).await?;
+        let auth_header = self.providers.get(provider).is_some_and(|auth| auth.auth_header);
+        if auth_header && api_key.is_some() {
+            headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
+        }
+        Ok(Credentials { api_key, headers, bearer: auth_header || form == KeyForm::Bearer })
+    }
+
+    fn available_models(&self) -> impl Iterator<Item = &Model> {
+        let mut usable: HashMap<&str, bool> = HashMap::new();
+        self.models.iter().filter(move |model| {
+            *usable
+                .entry(&model.provider)
+                .or_insert_with(|| self.is_offered(&model.provider) && self.is_usable(&model.provider))
+        })
+    }
+
+    /// False for a provider that nobody asked for.
+    fn is_offered(&self, provider: &str) -> bool {
+        !self.on_request.contains(provider) || self.requested.contains(provider)
+    }
+
+    fn is_usable(&self, provider: &str) -> bool {
+        self.find_key(provider).source.is_usable()
+    }
+
+    fn find_key(&self, provider: &str) -> FoundKey {
+        let found = |source, origin| FoundKey { source, form: KeyForm::ApiKey, origin };
+        if let Some(key) = self.api_keys.get(provider) {
+            return found(KeySource::Ready(key.clone()), Origin::Other);
+        }
+        if self.on_request.contains(provider) {
+            return found(KeySource::NotNeeded, Origin::Other);
+        }
+        if let Some(source) = self.auth.key_source(provider, &self.environment) {
+            return found(source, Origin::AuthFile);
+        }
+        let variable = |name: &str| self.auth.variable(provider, name, &self.environment);
+        // A key that is configured and cannot be had ends the search: the next one may be meant for
+        // another endpoint.
+        if let Some(key) = self.providers.get(provider).and_then(|auth| auth.api_key.as_ref()) {
+            let value = ConfigValue::read(key.expose_secret(), variable);
+            return found(key_source(value, "apiKey in models.json"), Origin::ModelsFile);
+        }
+        for key in environment_variables(provider) {
+            if let Some(value) = variable(key.name) {
+                return FoundKey {
+                    source: KeySource::Ready(value.into()),
+                    form: key.form,
+                    origin: Origin::Other,
+                };
+            }
+        }
+        found(KeySource::Missing(None), Origin::Other)
+    }
+
+    /// The headers of a model: the provider's, with the model's own over them.
+    async fn headers(&self, model: &Model) -> Result<Vec<(String, SecretString)>, AuthError> {
+        let provider = model.provider.as_str();
+        let Some(auth) = self.providers.get(provider) else { return Ok(Vec::new()) };
+        let mut configured: Vec<&(String, SecretString)> = Vec::new();
+        for header in auth.headers.iter().chain(auth.model_headers.get(&model.id).into_iter().flatten()) {
+            configured.retain(|(name, _)| !name.eq_ignore_ascii_case(&header.0));
+            configured.push(header);
+        }
+        let mut headers = Vec::with_capacity(configured.len());
+        for (name, value) in configured {
+            let failed = |how: String| AuthError::Unresolved {
+                provider: provider.to_owned(),
+                why: format!("Failed to resolve provider \"{provider}\" header \"{name}\" from {how}"),
+            };
+            let variable = |name: &str| self.auth.variable(provider, name, &self.environment);
+            let value = match ConfigValue::read(value.expose_secret(), variable) {
+                ConfigValue::Ready(value) => value,
+                ConfigValue::MissingVariables(names) => {
+                    let plural = if names.len() > 1 { "s" } else { "" };
+                    return Err(failed(format!("environment variable{plural}: {}", names.join(", "))));
+                }
+                ConfigValue::Command(command) => run_command(&command, &self.environment)
+                    .await
+                    .map_err(|error| failed(format!("shell command: {error}")))?,
+            };
+            headers.push((name.clone(), value));
+        }
+        Ok(headers)
+    }
+
+    fn add_provider(&mut self, entry: ProviderEntry) {
+        for model in self.models.iter_mut().filter(|model| model.provider == entry.id) {
+            if let Some(base_url) = &entry.base_url {
+                model.base_url.clone_from(base_url);
+            }
+            file::lay_over(&mut model.compat, &entry.compat);
+            if let Some(patch) = entry.overrides.iter().find(|patch| patch.id == model.id) {
+                patch.apply(model);
+            }
+        }
+        let sibling = self.models.iter().find(|model| model.provider == entry.id).cloned();
+        let surroundings = Surroundings { provider: &entry, sibling: sibling.as_ref() };
+        for custom in &entry.models {
+            match custom.build(&surroundings) {
+                Ok(model) => {
+                    let same = |other: &&mut Model| other.provider == model.provider && other.id == model.id;
+                    match self.models.iter_mut().find(same) {
+                        Some(place) => *place = model,
+                        None => self.models.push(model),
+                    }
+                }
+                Err(problem) => self.warnings.push(format!("models.json: {problem}")),
+            }
+        }
+        let with_headers =
+            entry.models.iter().chain(&entry.overrides).filter(|model| !model.headers.is_empty());
+        let model_headers = with_headers.map(|model| (model.id.clone(), model.headers.clone())).collect();
+        let auth = ProviderAuth {
+            api_key: entry.api_key,
+            headers: entry.headers,
+            auth_header: entry.auth_header,
+            model_headers,
+        };
+        self.providers.insert(entry.id, auth);
+    }
+}
+
+fn no_key(provider: &str, why: Option<String>) -> AuthError {
+    if provider == UNKNOWN {
+        return AuthError::NoModel;
+    }
+    AuthError::NoKey { provider: provider.to_owned(), why }
+}
+
+/// Says what to do when there is no model at all.
+const NO_MODELS: &str = "No models available. Set a provider's key in the environment, save one in auth.json, or \
+describe a provider in models.json.";
+
+/// Stands for every name of the model when there is none.
+const UNKNOWN: &str = "unknown";

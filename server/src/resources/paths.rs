@@ -1,0 +1,238 @@
+//! Where the configuration lives, and the environment that decides it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Overrides the agent directory.
+pub const AGENT_DIR_VARIABLE: &str = "PI_CODING_AGENT_DIR";
+/// Overrides where sessions are kept.
+pub const SESSION_DIR_VARIABLE: &str = "PI_CODING_AGENT_SESSION_DIR";
+/// Turns automatic network activity off.
+pub const OFFLINE_VARIABLE: &str = "PI_OFFLINE";
+
+const PROJECT_DIR: &str = ".pi";
+
+/// Environment variables and the home directory, as values. `Debug` shows names only: values may be keys.
+#[derive(Clone, Default)]
+pub struct Environment {
+    variables: BTreeMap<String, String>,
+    home: Option<PathBuf>,
+}
+
+impl Environment {
+    /// The environment of this process. Variables that are not Unicode are left out.
+    pub fn from_process() -> Self {
+        let variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self { variables, home: std::env::home_dir() }
+    }
+
+    /// An environment made of these variables.
+    pub fn new<N: Into<String>, V: Into<String>>(
+        home: impl Into<PathBuf>,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { variables, home: Some(home.into()) }
+    }
+
+    /// A variable that is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Every variable, empty ones too.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The home directory.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// True when the variable says so: `1`, `true` or `yes`, in any case.
+    pub fn flag(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| {
+            ["1", "true", "yes"].iter().any(|yes| value.trim().eq_ignore_ascii_case(yes))
+        })
+    }
+
+    /// A path as a user writes it: a leading `~` is the home directory, a relative one starts at `base`.
+    pub fn resolve_path(&self, base: &Path, text: &str) -> PathBuf {
+        base.join(self.expand_tilde(text))
+    }
+
+    /// Replaces a leading `~` or `~/` by the home directory. `~other` stays as it is.
+    pub fn expand_tilde(&self, text: &str) -> PathBuf {
+        let Some(home) = &self.home else {
+            return PathBuf::from(text);
+        };
+        match text.strip_prefix('~') {
+            Some("") => home.clone(),
+            Some(rest) if rest.starts_with(['/', std::path::MAIN_SEPARATOR]) => {
+                home.join(rest.get(1..).unwrap_or(""))
+            }
+            _ => PathBuf::from(text),
+        }
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment")
+            .field("variables", &self.variables.keys())
+            .field("home", &self.home)
+            .finish()
+    }
+}
+
+/// The directories and files of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    agent_dir: PathBuf,
+    cwd: PathBuf,
+}
+
+impl Paths {
+    /// The paths for a working directory, which should be absolute.
+    pub fn new(environment: &Environment, cwd: impl Into<PathBuf>) -> Self {
+        let cwd = cwd.into();
+        let agent_dir = match environment.get(AGENT_DIR_VARIABLE) {
+            Some(dir) => environment.resolve_path(&cwd, dir),
+            None => environment.home().unwrap_or(&cwd).join(PROJECT_DIR).join("agent"),
+        };
+        Self { agent_dir, cwd }
+    }
+
+    /// The user's configuration directory, `~/.pi/agent` by default.
+    pub fn agent_dir(&self) -> &Path {
+        &self.agent_dir
+    }
+
+    /// The working directory.
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// The project's configuration directory, `.pi` in the working directory.
+    pub fn project_dir(&self) -> PathBuf {
+        self.cwd.join(PROJECT_DIR)
+    }
+
+    /// The user's settings.
+    pub fn user_settings(&self) -> PathBuf {
+        self.agent_dir.join("settings.json")
+    }
+
+    /// The project's settings.
+    pub fn project_settings(&self) -> PathBuf {
+        self.project_dir().join("settings.json")
+    }
+
+    /// Providers and models of the user.
+    pub fn models_file(&self) -> PathBuf {
+        self.agent_dir.join("models.json")
+    }
+
+    /// Saved keys and tokens.
+    pub fn auth_file(&self) -> PathBuf {
+        self.agent_dir.join("auth.json")
+    }
+
+    /// Where sessions are kept: `--session-dir`, then the environment, then the setting, then the
+    /// agent directory.
+    pub fn sessions(&self, environment: &Environment, wish: SessionDirWish<'_>) -> SessionsDir {
+        let custom = wish.option.or_else(|| environment.get(SESSION_DIR_VARIABLE)).or(wish.setting);
+        match custom.filter(|dir| !dir.is_empty()) {
+            Some(dir) => SessionsDir::Flat(environment.resolve_path(&self.cwd, dir)),
+            None => SessionsDir::ByProject(self.agent_dir.join("sessions")),
+        }
+    }
+}
+
+/// What the user says about where sessions are kept.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionDirWish<'a> {
+    /// `--session-dir`
+    pub option: Option<&'a str>,
+    /// The setting `sessionDir`.
+    pub setting: Option<&'a str>,
+}
+
+/// Where sessions are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionsDir {
+    /// A directory with one folder for each working directory: the default.
+    ByProject(PathBuf),
+    /// A directory that the user chose. Session files lie directly in it.
+    Flat(PathBuf),
+}
+
+impl SessionsDir {
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::ByProject(path) | Self::Flat(path) => path,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        Environment::new("/home/u", variables.iter().copied())
+    }
+
+    #[test]
+    fn the_agent_directory_is_in_the_home_directory_unless_the_environment_names_one() {
+        assert_eq!(Paths::new(&environment(&[]), "/w").agent_dir(), Path::new("/home/u/.pi/agent"));
+        for (value, expected) in
+            [("/x", "/x"), ("~/y", "/home/u/y"), ("rel", "/w/rel"), ("", "/home/u/.pi/agent")]
+        {
+            let environment = environment(&[(AGENT_DIR_VARIABLE, value)]);
+            assert_eq!(Paths::new(&environment, "/w").agent_dir(), Path::new(expected), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_tilde_is_the_home_directory_only_as_a_whole_first_component() {
+        let environment = environment(&[]);
+        for (text, expected) in
+            [("~", "/home/u"), ("~/a/b", "/home/u/a/b"), ("~other/a", "~other/a"), ("a/~", "a/~"), ("", "")]
+        {
+            assert_eq!(environment.expand_tilde(text), Path::new(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_session_directory_comes_from_the_option_then_the_environment_then_the_setting() {
+        let set = environment(&[(SESSION_DIR_VARIABLE, "~/env")]);
+        let unset = environment(&[]);
+        let paths = Paths::new(&unset, "/w");
+        let both = SessionDirWish { option: Some("opt"), setting: Some("set") };
+        let setting = SessionDirWish { option: None, setting: Some("set") };
+        assert_eq!(paths.sessions(&set, both), SessionsDir::Flat("/w/opt".into()));
+        assert_eq!(paths.sessions(&set, setting), SessionsDir::Flat("/home/u/env".into()));
+        assert_eq!(paths.sessions(&unset, setting), SessionsDir::Flat("/w/set".into()));
+        let default = paths.sessions(&unset, SessionDirWish::default());
+        assert_eq!(default, SessionsDir::ByProject("/home/u/.pi/agent/sessions".into()));
+    }
+
+    #[test]
+    fn debug_shows_no_value_of_a_variable() {
+        let text = format!("{:?}", environment(&[("OPENAI_API_KEY", "sk-secret")]));
+        assert!(text.contains("OPENAI_API_KEY") && !text.contains("sk-secret"), "{text}");
+    }
+
+    #[test]
+    fn a_flag_is_on_for_one_true_and_yes_only() {
+        let environment = environment(&[("A", "1"), ("B", "True"), ("C", "0"), ("D", "")]);
+        assert!(environment.flag("A") && environment.flag("B"));
+        assert!(!environment.flag("C") && !environment.flag("D") && !environment.flag("E"));
+    }
+}

@@ -1,0 +1,250 @@
+//! Reading a session file into an index, in one pass and with bounded memory.
+
+use std::borrow::Cow;
+use std::io::{self, Read};
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+use sampi_protocol::wire::repair_lone_surrogates;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::index::{Body, Index};
+use super::record::{Found, Head, read_line};
+
+/// How much of the file is read at a time.
+const READ_SIZE: usize = 256 * 1024;
+
+/// A buffer that grew beyond this for a long line is given back after it.
+const KEPT_LINE_SIZE: usize = 1024 * 1024;
+
+/// After this many notes on damage the rest is only counted.
+const MAX_DIAGNOSTICS: usize = 1000;
+
+/// A note on damage in a session file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The line, from 1; 0 when it concerns the file as a whole.
+    pub line: u64,
+    /// What is wrong there, and what became of it.
+    pub message: String,
+}
+
+/// Notes on damage, bounded.
+#[derive(Debug, Default)]
+pub(super) struct Notes(Vec<Diagnostic>);
+
+impl Notes {
+    pub(super) fn add(&mut self, line: u64, message: impl Into<String>) {
+        if self.0.len() < MAX_DIAGNOSTICS {
+            self.0.push(Diagnostic { line, message: message.into() });
+        }
+    }
+
+    pub(super) fn all(&self) -> &[Diagnostic] {
+        &self.0
+    }
+}
+
+/// One line of a file.
+pub(super) struct Line<'a> {
+    /// Its text; bytes that are not UTF-8 and lone surrogates are replaced.
+    pub(super) text: &'a str,
+    /// Whether the text differs from the file's bytes.
+    pub(super) repaired: bool,
+    /// Where it starts in the file.
+    pub(super) offset: u64,
+    /// Its length in the file, without its line end.
+    pub(super) length: usize,
+    /// Its number, from 1.
+    pub(super) number: u64,
+    /// Whether a line end follows it.
+    pub(super) ended: bool,
+}
+
+/// Where a pass over lines begins and where it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The byte.
+    pub(super) offset: u64,
+    /// Lines before it.
+    pub(super) lines: u64,
+    /// Whether the byte before it ends a line, or there is none.
+    pub(super) fresh_line: bool,
+}
+
+impl Place {
+    /// The beginning of a file.
+    pub(super) const START: Self = Self { offset: 0, lines: 0, fresh_line: true };
+}
+
+/// Gives each line of a reader to `sink` until that returns false.
+pub(super) fn each_line(
+    mut reader: impl Read,
+    from: Place,
+    mut sink: impl FnMut(Line<'_>) -> bool,
+) -> io::Result<Place> {
+    let mut place = from;
+    let mut buffer = vec![0; READ_SIZE];
+    // The bytes that are read and not given out yet, and how many of them have no line end.
+    let (mut start, mut filled, mut searched) = (0, 0, 0);
+    let mut at_end = false;
+    loop {
+        let unread = buffer.get(start..filled).unwrap_or_default();
+        let found = memchr::memchr(b'\n', unread.get(searched..).unwrap_or_default()).map(|at| at + searched);
+        let length = match found {
+            Some(end) => end,
+            None if at_end && unread.is_empty() => return Ok(place),
+            None if at_end => unread.len(),
+            None => {
+                searched = unread.len();
+                buffer.copy_within(start..filled, 0);
+                (start, filled) = (0, searched);
+                if filled <= READ_SIZE / 2 {
+                    buffer.resize(READ_SIZE, 0);
+                    buffer.shrink_to(KEPT_LINE_SIZE);
+                } else {
+                    buffer.resize(filled.saturating_mul(2), 0);
+                }
+                let read = read_some(&mut reader, buffer.get_mut(filled..).unwrap_or_default())?;
+                filled += read;
+                at_end = read == 0;
+                continue;
+            }
+        };
+        let content = unread.get(..length).unwrap_or_default();
+        let ended = found.is_some();
+        let taken = length + usize::from(ended);
+        let offset = place.offset;
+        place = Place { offset: offset + taken as u64, lines: place.lines + 1, fresh_line: ended };
+        let (text, repaired) = repair(content);
+        if !sink(Line { text: &text, repaired, offset, length, number: place.lines, ended }) {
+            return Ok(place);
+        }
+        (start, searched) = (start + taken, 0);
+    }
+}
+
+fn read_some(reader: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match reader.read(into) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// The text of these bytes, and whether anything in it had to be replaced.
+pub(super) fn repair(bytes: &[u8]) -> (Cow<'_, str>, bool) {
+    static ESCAPES: LazyLock<[Finder<'static>; 2]> =
+        LazyLock::new(|| [Finder::new(br"\ud"), Finder::new(br"\uD")]);
+    let (text, lossy) = match std::str::from_utf8(bytes) {
+        Ok(text) => (Cow::Borrowed(text), false),
+        Err(_) => (String::from_utf8_lossy(bytes), true),
+    };
+    let suspect = ESCAPES.iter().any(|escape| escape.find(bytes).is_some());
+    match suspect.then(|| repair_lone_surrogates(&text)).flatten() {
+        Some(repaired) => (Cow::Owned(repaired), true),
+        None => (text, lossy),
+    }
+}
+
+/// Reads entries from `reader` into the index. Records of type `session` after the header are not entries.
+pub(super) fn scan_entries(
+    reader: impl Read,
+    from: Place,
+    index: &mut Index,
+    notes: &mut Notes,
+) -> io::Result<Place> {
+    let mut header_seen = from.offset > 0;
+    let place = each_line(reader, from, |line| {
+        scan_line(&line, &mut header_seen, index, notes);
+        true
+    })?;
+    index.link_waiting(|message| notes.add(0, message));
+    Ok(place)
+}
+
+fn scan_line(line: &Line<'_>, header_seen: &mut bool, index: &mut Index, notes: &mut Notes) {
+    let mut damaged = false;
+    let mut found = Vec::new();
+    read_line(line.text, |one| match one {
+        Found::Record(head, span) => found.push((head, span)),
+        Found::Damage(message) => {
+            damaged = true;
+            let torn =
+                if line.ended { "" } else { " (the last line has no end: it was cut while being written)" };
+            notes.add(line.number, format!("{message}{torn}"));
+        }
+    });
+    if line.repaired {
+        notes.add(line.number, "invalid UTF-8 or half of a surrogate pair replaced by U+FFFD");
+    }
+    let alone = found.len() == 1 && !damaged;
+    for (head, span) in found {
+        if head.kind.as_deref() == Some("session") {
+            if *header_seen {
+                notes.add(line.number, "a second session header; only the first one counts");
+            }
+            *header_seen = true;
+            continue;
+        }
+        let text = line.text.get(span.clone()).unwrap_or_default();
+        let body = if line.repaired && !alone {
+            match RawValue::from_string(text.to_owned()) {
+                Ok(json) => Body::Memory(json),
+                Err(error) => {
+                    notes.add(line.number, format!("a record that cannot be read: {error}"));
+                    continue;
+                }
+            }
+        } else if line.repaired {
+            // The text's length differs from the file's: take the whole line, white space and all.
+            Body::File { offset: line.offset, length: line.length, repair: true }
+        } else {
+            Body::File { offset: line.offset + span.start as u64, length: span.len(), repair: false }
+        };
+        add(line, &head, text, body, index, notes);
+    }
+}
+
+fn add(line: &Line<'_>, head: &Head<'_>, text: &str, body: Body, index: &mut Index, notes: &mut Notes) {
+    if head.kind.0.is_none() {
+        notes.add(line.number, "a record without a type skipped");
+        return;
+    }
+    let Some(id) = head.id.as_deref() else {
+        add_without_id(line, text, index, notes);
+        return;
+    };
+    let (_, again) = index.push(id, head, body);
+    if again {
+        notes.add(line.number, format!("entry id {id} was used before; both entries are kept"));
+    }
+}
+
+/// An entry without an id continues the entry before it under an id that its place in the file gives.
+fn add_without_id(line: &Line<'_>, text: &str, index: &mut Index, notes: &mut Notes) {
+    let Ok(mut entry) = serde_json::from_str::<Map<String, Value>>(text) else {
+        notes.add(line.number, "a record that cannot be read skipped");
+        return;
+    };
+    let mut number = line.number;
+    let id = loop {
+        let id = format!("{number:08x}");
+        if index.find(&id).is_none() {
+            break id;
+        }
+        number = number.wrapping_add(1 << 24);
+    };
+    let parent = index.nodes().last().map(|node| Value::from(node.id.as_str()));
+    entry.insert("id".to_owned(), id.clone().into());
+    entry.insert("parentId".to_owned(), parent.unwrap_or(Value::Null));
+    entry.entry("timestamp").or_insert_with(|| Value::from(""));
+    notes.add(line.number, format!("an entry without an id; it is known as {id}"));
+    let Ok(json) = serde_json::value::to_raw_value(&entry) else { return };
+    let text = json.get().to_owned();
+    if let Ok(head) = serde_json::from_str::<Head<'_>>(&text) {
+        index.push(&id, &head, Body::Memory(json));
+    }
+}

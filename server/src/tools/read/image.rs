@@ -1,0 +1,212 @@
+//! Images for models: recognised by their bytes, made small enough to be sent.
+
+use std::io::Cursor;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use image::codecs::jpeg::JpegEncoder;
+use image::codecs::png::PngEncoder;
+use image::imageops::FilterType;
+use image::{DynamicImage, ImageDecoder, ImageEncoder, ImageReader};
+
+/// Pixels of a side at most.
+const MAX_SIDE: u32 = 2000;
+
+/// Bytes of the encoded image, as base64, at most (4.5 MiB).
+const MAX_ENCODED_BYTES: usize = 4 * 1024 * 1024 + 512 * 1024;
+
+/// Qualities of JPEG that are tried, best first.
+const JPEG_QUALITIES: [u8; 4] = [80, 65, 50, 35];
+
+/// How much smaller an image is made when no quality is small enough.
+const SHRINK: f64 = 0.75;
+
+/// An image that can be sent.
+#[derive(Debug)]
+pub(super) struct SentImage {
+    /// The bytes as base64.
+    pub(super) data: String,
+    /// The media type.
+    pub(super) mime_type: &'static str,
+    /// How it differs from the file, when it does.
+    pub(super) note: Option<String>,
+}
+
+/// The media type of an image that models take, by the first bytes of the file.
+pub(super) fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    let at = |start: usize, part: &[u8]| bytes.get(start..).is_some_and(|rest| rest.starts_with(part));
+    if at(0, b"\x89PNG\r\n\x1a\n") && at(12, b"IHDR") {
+        Some("image/png")
+    } else if at(0, b"\xff\xd8\xff") {
+        Some("image/jpeg")
+    } else if at(0, b"GIF87a") || at(0, b"GIF89a") {
+        Some("image/gif")
+    } else if at(0, b"RIFF") && at(8, b"WEBP") {
+        Some("image/webp")
+    } else if at(0, b"BM")
+        && at(6, &[0; 4])
+        && bytes.get(14).is_some_and(|size| matches!(size, 12 | 40..=124))
+    {
+        Some("image/bmp")
+    } else {
+        None
+    }
+}
+
+/// The image as it is.
+pub(super) fn as_is(bytes: &[u8], mime_type: &'static str) -> SentImage {
+    SentImage { data: STANDARD.encode(bytes), mime_type, note: None }
+}
+
+/// The image, made smaller when it is over the limits. `None` when it cannot be read or made small enough.
+pub(super) fn fit(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
+    let image = decode(bytes)?;
+    let (width, height) = (image.width(), image.height());
+    let fits = width <= MAX_SIDE && height <= MAX_SIDE && encoded_bytes(bytes.len()) < MAX_ENCODED_BYTES;
+    // Models do not take bitmaps.
+    if fits && mime_type != "image/bmp" {
+        return Some(as_is(bytes, mime_type));
+    }
+    let scale = (f64::from(MAX_SIDE) / f64::from(width.max(height))).min(1.0);
+    let (mut new_width, mut new_height) = (scaled(width, scale), scaled(height, scale));
+    loop {
+        let resized = if (new_width, new_height) == (width, height) {
+            image.clone()
+        } else {
+            image.resize_exact(new_width, new_height, FilterType::Lanczos3)
+        };
+        if let Some((data, mime_type)) = smallest(&resized) {
+            let note = (!fits).then(|| {
+                format!(
+                    "[Image: original {width}x{height}, displayed at {new_width}x{new_height}. Multiply \
+                     coordinates by {:.2} to map to original image.]",
+                    f64::from(width) / f64::from(new_width)
+                )
+            });
+            return Some(SentImage { data: STANDARD.encode(data), mime_type, note });
+        }
+        if (new_width, new_height) == (1, 1) {
+            return None;
+        }
+        (new_width, new_height) = (scaled(new_width, SHRINK), scaled(new_height, SHRINK));
+    }
+}
+
+fn decode(bytes: &[u8]) -> Option<DynamicImage> {
+    let mut decoder = ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?.into_decoder().ok()?;
+    let orientation = decoder.orientation().ok();
+    let mut image = DynamicImage::from_decoder(decoder).ok()?;
+    if let Some(orientation) = orientation {
+        image.apply_orientation(orientation);
+    }
+    (image.width() > 0 && image.height() > 0).then_some(image)
+}
+
+/// PNG or JPEG, whichever is smaller, at the best quality that is within the limit.
+fn smallest(image: &DynamicImage) -> Option<(Vec<u8>, &'static str)> {
+    let fits = |data: &Vec<u8>| encoded_bytes(data.len()) < MAX_ENCODED_BYTES;
+    let opaque = DynamicImage::ImageRgb8(image.to_rgb8());
+    let [best, lower @ ..] = JPEG_QUALITIES;
+    let png = png(image).map(|data| (data, "image/png"));
+    let candidates = [png, jpeg(&opaque, best).map(|data| (data, "image/jpeg"))];
+    let smallest =
+        candidates.into_iter().flatten().filter(|(data, _)| fits(data)).min_by_key(|(data, _)| data.len());
+    smallest.or_else(|| {
+        let mut tries = lower.iter().filter_map(|quality| jpeg(&opaque, *quality));
+        tries.find(fits).map(|data| (data, "image/jpeg"))
+    })
+}
+
+fn png(image: &DynamicImage) -> Option<Vec<u8>> {
+    let mut data = Vec::new();
+    // Formats with more than eight bits a channel are of no use to a model.
+    let image = if image.color().has_alpha() {
+        DynamicImage::ImageRgba8(image.to_rgba8())
+    } else {
+        DynamicImage::ImageRgb8(image.to_rgb8())
+    };
+    let encoder = PngEncoder::new(&mut data);
+    encoder.write_image(image.as_bytes(), image.width(), image.height(), image.color().into()).ok()?;
+    Some(data)
+}
+
+fn jpeg(image: &DynamicImage, quality: u8) -> Option<Vec<u8>> {
+    let mut data = Vec::new();
+    image.write_with_encoder(JpegEncoder::new_with_quality(&mut data, quality)).ok()?;
+    Some(data)
+}
+
+fn encoded_bytes(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
+}
+
+fn scaled(side: u32, scale: f64) -> u32 {
+    // Saturates, and no side vanishes.
+    ((f64::from(side) * scale).round() as u32).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(width: u32, height: u32, noise: bool) -> Vec<u8> {
+        let mut random = fastrand::Rng::with_seed(1);
+        let image = image::RgbImage::from_fn(width, height, |x, _| {
+            if noise {
+                image::Rgb([random.u8(..), random.u8(..), random.u8(..)])
+            } else {
+                image::Rgb([(x % 256) as u8, 128, 200])
+            }
+        });
+        png(&DynamicImage::ImageRgb8(image)).unwrap()
+    }
+
+    #[test]
+    fn images_are_recognised_by_their_bytes() {
+        assert_eq!(image_type(&picture(1, 1, false)), Some("image/png"));
+        assert_eq!(image_type(b"\x89PNG\r\n\x1a\n0000000000000000"), None);
+        assert_eq!(image_type(b"\xff\xd8\xff\xe0abc"), Some("image/jpeg"));
+        assert_eq!(image_type(b"GIF89a"), Some("image/gif"));
+        assert_eq!(image_type(b"RIFF\0\0\0\0WEBPVP8 "), Some("image/webp"));
+        assert_eq!(image_type(b"BM is no bitmap, it is text"), None);
+        assert_eq!(image_type(b"B"), None);
+    }
+
+    #[test]
+    fn a_small_image_stays_as_it_is() {
+        let bytes = picture(4, 3, false);
+        let sent = fit(&bytes, "image/png").unwrap();
+        assert_eq!((sent.data, sent.mime_type, sent.note), (STANDARD.encode(&bytes), "image/png", None));
+    }
+
+    #[test]
+    fn a_large_image_is_made_smaller_and_says_so() {
+        let sent = fit(&picture(3000, 1500, false), "image/png").unwrap();
+        let expected = "[Image: original 3000x1500, displayed at 2000x1000. Multiply coordinates by 1.50 to map to original image.]";
+        assert_eq!(sent.note.as_deref(), Some(expected));
+        let image = decode(&STANDARD.decode(sent.data).unwrap()).unwrap();
+        assert_eq!((image.width(), image.height()), (2000, 1000));
+    }
+
+    #[test]
+    fn an_image_of_too_many_bytes_becomes_a_jpeg() {
+        let sent = fit(&picture(1500, 1300, true), "image/png").unwrap();
+        assert_eq!(sent.mime_type, "image/jpeg");
+        assert!(sent.data.len() < MAX_ENCODED_BYTES);
+        assert!(sent.note.unwrap().starts_with("[Image: original 1500x1300, displayed at 1500x1300."));
+    }
+
+    #[test]
+    fn a_bitmap_becomes_an_image_that_models_take() {
+        let mut bytes = Vec::new();
+        let image = DynamicImage::ImageRgb8(image::RgbImage::new(5, 5));
+        image.write_to(&mut Cursor::new(&mut bytes), image::ImageFormat::Bmp).unwrap();
+        assert_eq!(image_type(&bytes), Some("image/bmp"));
+        assert_eq!(fit(&bytes, "image/bmp").unwrap().mime_type, "image/png");
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_is_none() {
+        assert!(fit(b"\xff\xd8\xff\xe0abc", "image/jpeg").is_none());
+    }
+}
