@@ -9,6 +9,7 @@ mod abort;
 mod architecture;
 mod bad_input;
 mod bash;
+mod client;
 mod framing;
 mod images;
 mod models;
