@@ -176,6 +176,44 @@ async fn dropping_the_call_kills_the_tree() {
     wait_until_gone(pid).await;
 }
 
+/// Kills the commands of the whole process, so the test runs in one of its own.
+#[tokio::test]
+#[ignore = "run by the_trees_of_all_commands_are_killed_at_the_end_of_the_daemon"]
+async fn kill_all_in_a_process_of_its_own() {
+    let cancel = CancellationToken::new();
+    let commands = [command("sleep 1000 & echo $!; wait"), command("setsid sleep 1000 & echo $!; wait")];
+    let mut pids = Vec::new();
+    let (send, receive) = mpsc::channel();
+    let senders = [send.clone(), send];
+    let calls = commands
+        .iter()
+        .zip(senders)
+        .map(|(command, send)| run_shell(command, &cancel, move |text| send.send(pid_of(text)).unwrap()));
+    let kill = async {
+        while pids.len() < 2 {
+            pids.extend(receive.try_iter());
+            tokio::task::yield_now().await;
+        }
+        kill_all();
+    };
+    let (ends, ()) = tokio::join!(futures::future::join_all(calls), kill);
+    for end in ends {
+        assert_eq!(end.unwrap(), ShellEnd::Exited(137));
+    }
+    for pid in pids {
+        wait_until_gone(pid).await;
+    }
+}
+
+#[test]
+fn the_trees_of_all_commands_are_killed_at_the_end_of_the_daemon() {
+    let name = "process::tests::kill_all_in_a_process_of_its_own";
+    let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = test.args(["--exact", name, "--ignored"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
 #[tokio::test]
 async fn the_users_command_has_clean_output_and_a_file_for_a_long_one() {
     let mut deltas = String::new();
