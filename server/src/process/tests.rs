@@ -42,6 +42,14 @@ async fn stdout_and_stderr_come_in_the_order_they_were_written() {
 }
 
 #[tokio::test]
+async fn a_command_leads_a_group_and_where_possible_a_session() {
+    let (_, output) = run("echo $$; cut -d' ' -f5,6 /proc/$$/stat").await;
+    let (pid, group_and_session) = output.trim().split_once('\n').unwrap();
+    let session = group_and_session.strip_prefix(&format!("{pid} ")).unwrap();
+    assert!(SETSID.is_none() || session == pid);
+}
+
+#[tokio::test]
 async fn exit_codes_and_signals_are_told() {
     assert_eq!(run("exit 3").await.0, ShellEnd::Exited(3));
     assert_eq!(run("exit 300").await.0, ShellEnd::Exited(44));
