@@ -20,11 +20,7 @@ const LEAST_OUTPUT: u64 = 1024;
 /// The most output tokens to ask for: what was wanted, as far as the model and its context allow.
 pub(crate) fn output_limit(request: &ModelRequest, transcript: &Transcript<'_>) -> u64 {
     let model = &request.model;
-    let wanted = match request.options.max_tokens {
-        Some(wanted) if model.max_tokens > 0 => wanted.min(model.max_tokens),
-        Some(wanted) => wanted,
-        None => model.max_tokens,
-    };
+    let wanted = request.options.max_tokens.unwrap_or(model.max_tokens);
     if model.context_window == 0 {
         return wanted;
     }
