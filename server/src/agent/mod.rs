@@ -29,6 +29,7 @@ mod context_usage;
 mod intake;
 mod link;
 mod models;
+mod preferences;
 mod prompt;
 mod queries;
 mod queues;
@@ -153,6 +154,8 @@ pub struct AgentParts {
     pub scope: Vec<(Model, Option<ThinkingLevel>)>,
     /// Where new session files go; `None` keeps sessions in memory.
     pub sessions_root: Option<SessionsRoot>,
+    /// The file that keeps settings which commands change; `None` keeps them in memory.
+    pub settings_file: Option<PathBuf>,
 }
 
 /// Where new session files go.
@@ -182,6 +185,7 @@ pub struct Agent {
     queues: Queues,
     recovery: Recovery,
     intake: intake::Intake,
+    preferences: preferences::Preferences,
     run: Option<ActiveRun>,
     bash: bash::BashRuns,
     waiting_for_idle: Vec<Ticket>,
@@ -208,6 +212,7 @@ enum InboxMessage {
     SessionChecked(sessions::Checked),
     Compacted(compaction::Compacted),
     Event(SessionEvent),
+    PreferenceWritten,
 }
 
 impl Agent {
@@ -232,6 +237,7 @@ impl Agent {
             scope: parts.scope,
             sessions_root: parts.sessions_root,
             intake: intake::Intake::default(),
+            preferences: preferences::Preferences::new(parts.settings_file),
             run: None,
             bash: bash::BashRuns::default(),
             waiting_for_idle: Vec::new(),
@@ -264,6 +270,7 @@ impl Agent {
             InboxMessage::SessionChecked(checked) => self.handle_session_checked(checked),
             InboxMessage::Compacted(compacted) => self.handle_compacted(compacted),
             InboxMessage::Event(event) => self.emit(event),
+            InboxMessage::PreferenceWritten => self.handle_preference_written(),
         }
     }
 
@@ -284,7 +291,7 @@ impl Agent {
 
     /// True when nothing is under way: no run, no compaction, no shell command, no input being checked.
     pub fn is_idle(&self) -> bool {
-        !self.is_busy() && self.bash.is_empty() && self.intake.is_empty()
+        !self.is_busy() && self.bash.is_empty() && self.intake.is_empty() && self.preferences.is_idle()
     }
 
     /// The session.

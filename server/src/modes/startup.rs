@@ -72,6 +72,7 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
         thinking,
         scope: startup.scoped.into_iter().map(|scoped| (scoped.model, scoped.thinking)).collect(),
         sessions_root,
+        settings_file: Some(paths.user_settings()),
     })?;
     if let Some(name) = &config.name {
         agent.set_session_name(name)?;
