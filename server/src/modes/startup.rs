@@ -66,6 +66,8 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
         settings: startup.settings,
         cache_retention: startup.cache_retention,
         tools,
+        available_tools: ToolSet::builtin(),
+        tools_follow_session: config.tools.follows_session(),
         prompt: startup.prompt,
         extension: Arc::new(NoExtensions),
         model: initial.model,
@@ -79,6 +81,7 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
     }
     // What happened before the host could listen is in the state that it can ask for.
     while agent.next_output().is_some() {}
+    agent.report_diagnostics();
     Ok(agent)
 }
 
