@@ -42,7 +42,7 @@ impl Connection {
         let process_id = process.id();
         let tail = StderrTail::default();
         let stderr = tokio::spawn(read_stderr(pipes.stderr, tail.clone(), launch.stderr.clone()));
-        let peer = Peer::Process { process, stderr: Owned(stderr), tail };
+        let peer = Peer::Process { process: Box::new(process), stderr: Owned(stderr), tail };
         Ok(Self { process_id, ..Self::start(pipes.stdout, pipes.stdin, frame_limit, handler, peer) })
     }
 
@@ -112,7 +112,7 @@ impl Connection {
 /// What is at the other end.
 enum Peer {
     Streams,
-    Process { process: Process, stderr: Owned<()>, tail: StderrTail },
+    Process { process: Box<Process>, stderr: Owned<()>, tail: StderrTail },
 }
 
 /// A task that ends with its owner.
@@ -200,10 +200,9 @@ impl Supervisor {
             }
         };
         let writer_failed = async {
-            match (&mut self.writer.0).await {
-                // It closed the daemon's input because the link hung up.
-                Ok(Ok(())) => std::future::pending().await,
-                Ok(Err(_)) | Err(_) => {}
+            // A writer that ends well closed the daemon's input because the link hung up.
+            if let Ok(Ok(())) = (&mut self.writer.0).await {
+                std::future::pending::<()>().await;
             }
         };
         tokio::select! {

@@ -180,7 +180,7 @@ impl Reader<'_> {
                     found = true;
                 }
                 r#""leafId""# => leaf_id = self.decode("leafId")?,
-                _ => drop(self.value()?),
+                _ => self.skip()?,
             }
         }
         if found { Ok(leaf_id) } else { Err(WireError::new("missing field `tree`")) }
@@ -249,7 +249,7 @@ impl Reader<'_> {
                     node.label_timestamp = timestamp;
                 }
             }
-            _ => drop(self.value()?),
+            _ => self.skip()?,
         }
         Ok(Field::Other)
     }
@@ -263,6 +263,10 @@ impl Reader<'_> {
         let at = self.cursor.position();
         let value = self.cursor.value().ok_or_else(|| expected("a value", at))?;
         Ok(self.offset + value.start..self.offset + value.end)
+    }
+
+    fn skip(&mut self) -> Result<(), WireError> {
+        self.value().map(|_| ())
     }
 
     fn decode<T: serde::de::DeserializeOwned>(&mut self, field: &str) -> Result<T, WireError> {

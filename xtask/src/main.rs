@@ -1,11 +1,79 @@
-//! Tasks of the Sampi workspace: `cargo xtask schema`.
+//! Tasks of the workspace: `cargo xtask help` lists them.
+
+#![allow(clippy::print_stdout, reason = "a task reports to the terminal")]
+
+use std::io::Write as _;
+use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-fn main() -> anyhow::Result<()> {
-    match std::env::args().nth(1).as_deref() {
-        Some("schema") => schema(),
-        _ => bail!("expected a task: schema"),
+mod bench;
+mod checks;
+mod demo;
+mod model_server;
+mod sample;
+mod scratch;
+
+const HELP: &str = "\
+cargo xtask TASK
+
+  demo [--release] [--program PATH] [--keep]
+           Build the daemon and let it read, edit and run something in a scratch folder, offline.
+           Fails when the file did not change as it should.
+  test     All tests of the workspace, documentation examples included.
+  ci       Formatting, lints, then test.
+  schema   Write protocol/schema/protocol.schema.json anew from the types.
+  bench [--spawns N] [--deltas N] [--program PATH] [--peer \"COMMAND ARGS\"]
+           Measure the release build: start, memory, size, streaming; beside a peer when one is given.
+           Asserts nothing.
+";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Without a backtrace: what failed is what the user asked for, not this program.
+            // When stderr is gone there is nobody to tell.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    let mut args = lexopt::Parser::from_env();
+    let task = match args.next()? {
+        Some(lexopt::Arg::Value(task)) => task.into_string().map_err(|_| anyhow::anyhow!("odd task name"))?,
+        Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) | None => "help".to_owned(),
+        Some(other) => return Err(other.unexpected().into()),
+    };
+    match task.as_str() {
+        "help" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        "demo" => demo::run(args),
+        "test" => {
+            no_more(args)?;
+            checks::test()
+        }
+        "ci" => {
+            no_more(args)?;
+            checks::ci()
+        }
+        "schema" => {
+            no_more(args)?;
+            schema()
+        }
+        "bench" => bench::run(args),
+        other => bail!("no task {other:?}\n\n{HELP}"),
+    }
+}
+
+fn no_more(mut args: lexopt::Parser) -> anyhow::Result<()> {
+    match args.next()? {
+        Some(arg) => Err(arg.unexpected().into()),
+        None => Ok(()),
     }
 }
 

@@ -124,7 +124,7 @@ async fn a_listener_that_blocks_or_panics_delays_no_response() {
 async fn dropping_the_client_ends_its_listeners() {
     let (client, _peer) = pair();
     let (seen, mut seen_end) = tokio::sync::mpsc::unbounded_channel();
-    client.on_event(move |_| drop(seen.send(()))).unwrap();
+    client.on_event(move |_| _ = seen.send(())).unwrap();
     drop(client);
     while seen_end.recv().await.is_some() {}
 }

@@ -59,16 +59,6 @@ impl Agent {
         cleared
     }
 
-    /// Sets how steering messages are delivered.
-    pub fn set_steering_mode(&mut self, mode: QueueMode) {
-        self.queues.steering_mode = mode;
-    }
-
-    /// Sets how follow-up messages are delivered.
-    pub fn set_follow_up_mode(&mut self, mode: QueueMode) {
-        self.queues.follow_up_mode = mode;
-    }
-
     pub(super) fn enqueue(&mut self, kind: QueueKind, input: Input) {
         self.queues.queue(kind).0.push_back(input);
         self.emit_queue_update();

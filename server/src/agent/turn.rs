@@ -5,7 +5,8 @@ use sampi_protocol::events::TurnStart;
 
 use super::Agent;
 use super::link::TurnPlan;
-use crate::llm::{CacheRetention, Credentials, ModelRequest, RequestOptions};
+use crate::llm::{Credentials, ModelRequest, RequestOptions};
+use crate::resources::paths::PROCESS_MARKERS;
 use crate::tools::{ImageSettings, ShellSettings};
 
 impl Agent {
@@ -59,17 +60,9 @@ impl Agent {
             session_id: Some(self.session.id().to_string()),
             max_tokens: None,
             idle_timeout: self.settings.http_idle_timeout,
-            cache_retention: self.cache_retention(),
+            cache_retention: self.cache_retention,
             thinking_budgets: self.settings.thinking_budgets,
             block_images: self.settings.images.block_images,
-        }
-    }
-
-    fn cache_retention(&self) -> CacheRetention {
-        match self.environment.get("PI_CACHE_RETENTION") {
-            Some("long") => CacheRetention::Long,
-            Some("none") => CacheRetention::None,
-            _ => CacheRetention::Short,
         }
     }
 
@@ -100,7 +93,5 @@ impl Agent {
 
 /// The variables by which programs see that an agent started them.
 pub(super) fn agent_markers() -> impl Iterator<Item = (String, Option<String>)> {
-    [("AI_AGENT", "sampi"), ("PI_CODING_AGENT", "true")]
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), Some(value.to_owned())))
+    PROCESS_MARKERS.into_iter().map(|(name, value)| (name.to_owned(), Some(value.to_owned())))
 }

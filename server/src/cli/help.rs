@@ -35,7 +35,8 @@ pub fn help_text() -> String {
          \x20 sampi --list-models [search]        show which models can be used\n\
          \x20 sampi schema                        print the JSON Schema of the protocol\n\n\
          A value follows its option as the next argument or after `=`. `--` ends the options.\n\
-         Options with a * are accepted and have no effect yet.\n",
+         Options with a * belong to parts that are not there yet: they are accepted without effect, or\n\
+         refused where that would mislead.\n",
     );
     for (group, specs) in GROUPS {
         // Writing to a string cannot fail.

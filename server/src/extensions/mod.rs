@@ -59,6 +59,8 @@ pub enum SessionTransition {
     Fork(String),
     /// `clone`
     Clone,
+    /// `navigate_tree`, to this entry.
+    Navigate(String),
 }
 
 /// The points at which the agent calls out. Points that return a value may change what happens.

@@ -7,6 +7,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use super::Environment;
+use super::paths::PROCESS_MARKERS;
 
 /// How long a command may take to print a key. Long enough for a person to unlock a key store.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -104,6 +105,7 @@ pub(super) async fn run_command(
     shell
         .env_clear()
         .envs(environment.variables())
+        .envs(PROCESS_MARKERS)
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::null())
@@ -260,5 +262,15 @@ mod tests {
             _ = is_started => {}
         }
         reader.await.unwrap();
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_and_text_without_signs_is_literal(text in "\\PC{0,20}", tail in "[${}!A-Z_0-9é]{0,12}") {
+            read(&format!("{text}{tail}"));
+            if !text.contains('$') && !text.starts_with('!') {
+                proptest::prop_assert_eq!(read(&text), text);
+            }
+        }
     }
 }

@@ -187,4 +187,21 @@ mod tests {
             assert!(read(text).is_err(), "{text}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn plain_json_is_left_as_it_is(text in "\\PC*", number in proptest::num::i64::ANY) {
+            let value = serde_json::json!({ &text: [text, number, null, { "a": {} }], "b": [] });
+            let plain = value.to_string();
+            proptest::prop_assert_eq!(to_json(&plain), plain);
+            let pretty = serde_json::to_string_pretty(&value).unwrap();
+            proptest::prop_assert_eq!(to_json(&pretty), pretty);
+        }
+
+        #[test]
+        fn any_text_keeps_its_lines_and_columns(text in "[ -,/*\"\\\\\n{}\\[\\]aé]{0,40}") {
+            let shape = |text: &str| text.lines().map(|line| line.chars().count()).collect::<Vec<_>>();
+            proptest::prop_assert_eq!(shape(&to_json(&text)), shape(&text));
+        }
+    }
 }

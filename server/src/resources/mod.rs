@@ -9,6 +9,7 @@ mod jsonc;
 pub mod models;
 pub mod paths;
 pub mod settings;
+pub mod shared_file;
 pub mod system_prompt;
 
 pub use paths::{Environment, Paths};

@@ -10,6 +10,11 @@ pub const AGENT_DIR_VARIABLE: &str = "PI_CODING_AGENT_DIR";
 pub const SESSION_DIR_VARIABLE: &str = "PI_CODING_AGENT_SESSION_DIR";
 /// Turns automatic network activity off.
 pub const OFFLINE_VARIABLE: &str = "PI_OFFLINE";
+/// Asks for extended prompt caches when it is `long`.
+pub const CACHE_RETENTION_VARIABLE: &str = "PI_CACHE_RETENTION";
+
+/// Variables that tell every child process that an agent, and one that works like Pi, started it.
+pub const PROCESS_MARKERS: [(&str, &str); 2] = [("AI_AGENT", "pi"), ("PI_CODING_AGENT", "true")];
 
 const PROJECT_DIR: &str = ".pi";
 

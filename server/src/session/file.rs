@@ -160,6 +160,13 @@ impl SessionFile {
         Ok(end - lines.len() as u64 - 1)
     }
 
+    /// Empties a file that had nothing when it was opened, after writing to it failed.
+    pub(super) fn empty_again(&mut self) {
+        if self.file.set_len(0).is_ok() {
+            self.end = Place::START;
+        }
+    }
+
     /// Waits until everything that was appended is on the disk.
     pub(super) fn sync(&self) -> Result<(), SessionError> {
         self.file.sync_data().map_err(SessionError::io("sync", &self.path))
@@ -290,4 +297,29 @@ fn lock_holder(file: &File) -> Option<u32> {
             (fields.next()?, fields.next()?, fields.next()?, fields.next()?, fields.next()?);
         (kind == "FLOCK" && place.ends_with(&inode)).then(|| pid.parse().ok()).flatten()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_failed_write_the_next_append_starts_on_a_fresh_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let mut file = SessionFile::create(&path, b"{}\n", 1).unwrap();
+        // As a full disk does it: part of the line is there, and the write is an error.
+        let whole = std::mem::replace(&mut file.file, File::open(&path).unwrap());
+        let before = file.end();
+        let error = file.append("[1]", 1).unwrap_err().to_string();
+        assert!(error.starts_with("cannot write ") && error.contains("s.jsonl"), "{error}");
+        assert_eq!((file.end().offset, file.end().fresh_line), (before.offset, false));
+        file.file = whole;
+        file.file.write_all(b"[1").unwrap();
+        file.end.offset += 2;
+        let offset = file.append("[2]", 1).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n[1\n[2]\n");
+        assert_eq!(file.read_at(offset, 3).unwrap(), b"[2]");
+        assert_eq!(file.fate().unwrap(), Fate::Same);
+    }
 }

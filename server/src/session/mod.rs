@@ -12,6 +12,7 @@
 //! | `index`, `record`, `scan` | from bytes to entries, also in damaged files |
 //! | `file` | the file itself: appends, the lock, a file that vanishes under us |
 //! | `context` | what the model sees of the active branch |
+//! | `system` | the prompt and tool state that the context's system messages add up to |
 //! | `fork` | new sessions from parts of old ones |
 //! | `migrate` | versions 1 and 2 |
 //! | [`listing`] | finding sessions on disk |
@@ -30,6 +31,7 @@ mod record;
 mod scan;
 mod stamp;
 mod store;
+mod system;
 #[cfg(test)]
 mod tests;
 

@@ -248,3 +248,55 @@ fn add_without_id(line: &Line<'_>, text: &str, index: &mut Index, notes: &mut No
         index.push(&id, &head, Body::Memory(json));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Reads at most a few bytes at a time.
+    struct Slow<'a>(&'a [u8], usize);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = self.1.min(buffer.len()).min(self.0.len());
+            buffer[..length].copy_from_slice(&self.0[..length]);
+            self.0 = &self.0[length..];
+            Ok(length)
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+        #[test]
+        fn lines_of_any_length_come_whole_and_where_they_are(
+            lengths in proptest::collection::vec(prop_oneof![0usize..50, Just(READ_SIZE - 1), 200_000usize..900_000], 0..6),
+            ended in any::<bool>(),
+            step in prop_oneof![7usize..2000, Just(usize::MAX)],
+        ) {
+            let mut bytes = Vec::new();
+            for (number, length) in lengths.iter().enumerate() {
+                bytes.extend(std::iter::repeat_n(b'a' + (number as u8 % 26), *length));
+                bytes.push(b'\n');
+            }
+            if !ended {
+                bytes.pop();
+            }
+            let mut offset = 0;
+            let mut read = Vec::new();
+            let place = each_line(Slow(&bytes, step), Place::START, |line| {
+                assert_eq!((line.offset, line.length), (offset, line.text.len()));
+                offset += (line.length + usize::from(line.ended)) as u64;
+                read.push(line.text.to_owned());
+                true
+            })
+            .unwrap();
+            let text = String::from_utf8(bytes.clone()).unwrap();
+            prop_assert_eq!(read, text.split_terminator('\n').collect::<Vec<_>>());
+            prop_assert_eq!(place.offset, bytes.len() as u64);
+            prop_assert_eq!(place.fresh_line, bytes.last().is_none_or(|byte| *byte == b'\n'));
+        }
+    }
+}

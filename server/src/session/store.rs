@@ -252,7 +252,8 @@ impl Session {
         let file = match std::fs::metadata(path) {
             Ok(about) if about.len() == 0 => {
                 let mut file = SessionFile::open(path, Access::Append)?;
-                file.append(content.trim_end_matches('\n'), lines)?;
+                // Nothing was acknowledged yet; half a file would only be in the way.
+                file.append(content.trim_end_matches('\n'), lines).inspect_err(|_| file.empty_again())?;
                 file
             }
             _ => SessionFile::create(path, content.as_bytes(), lines)?,

@@ -180,15 +180,22 @@ pub(super) fn partial<'a>(models: &[&'a Model], text: &str, usable: impl Fn(&Mod
     found
 }
 
-/// The order of ids for people: letters before their case.
+/// The order of ids as people sort them, which is also JavaScript's `localeCompare` for the characters
+/// of ids: punctuation, digits, letters; a letter's case counts last, small before large.
 pub(super) fn compare_ids(a: &str, b: &str) -> Ordering {
-    a.to_lowercase().cmp(&b.to_lowercase()).then_with(|| b.cmp(a))
+    const PUNCTUATION: &str = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
+    let rank = |c: char| match PUNCTUATION.find(c) {
+        Some(at) => (0, at as u32),
+        None => (if c.is_ascii_digit() { 1 } else { 2 }, u32::from(c)),
+    };
+    let ranks = |text: &str| text.to_lowercase().chars().map(rank).collect::<Vec<_>>();
+    ranks(a).cmp(&ranks(b)).then_with(|| b.cmp(a))
 }
 
 /// The text before a `:level` suffix, and the level.
 pub(super) fn strip_thinking(text: &str) -> Option<(&str, ThinkingLevel)> {
     let (before, suffix) = text.rsplit_once(':')?;
-    Some((before, ThinkingLevel::parse(&suffix.to_lowercase())?))
+    Some((before, ThinkingLevel::parse(suffix)?))
 }
 
 /// True for an id that ends in a date, such as `-20250514`.

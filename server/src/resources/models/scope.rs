@@ -46,20 +46,15 @@ impl ModelRegistry {
 }
 
 fn by_glob<'a>(models: &[&'a Model], pattern: &str) -> (Matches<'a>, Option<ThinkingLevel>) {
-    let matching = |pattern: &str| -> Matches<'a> {
-        let glob = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
-        // What is no valid pattern matches nothing, which is reported.
-        let Ok(matcher) = glob.map(|glob| glob.compile_matcher()) else { return Vec::new() };
-        let names = |model: &Model| {
-            matcher.is_match(&model.id) || matcher.is_match(format!("{}/{}", model.provider, model.id))
-        };
-        models.iter().copied().filter(|model| names(model)).collect()
+    let (pattern, thinking) =
+        strip_thinking(pattern).map_or((pattern, None), |(pattern, level)| (pattern, Some(level)));
+    let glob = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
+    // What is no valid pattern matches nothing, which is reported.
+    let Ok(matcher) = glob.map(|glob| glob.compile_matcher()) else { return (Vec::new(), None) };
+    let names = |model: &Model| {
+        matcher.is_match(&model.id) || matcher.is_match(format!("{}/{}", model.provider, model.id))
     };
-    let matches = matching(pattern);
-    match strip_thinking(pattern) {
-        Some((pattern, level)) if matches.is_empty() => (matching(pattern), Some(level)),
-        _ => (matches, None),
-    }
+    (models.iter().copied().filter(|model| names(model)).collect(), thinking)
 }
 
 fn by_name<'a>(
@@ -73,7 +68,7 @@ fn by_name<'a>(
         && let Some((before, suffix)) = pattern.rsplit_once(':')
     {
         matches = attempt(models, before);
-        thinking = ThinkingLevel::parse(&suffix.to_lowercase());
+        thinking = ThinkingLevel::parse(suffix);
         if thinking.is_none() && !matches.is_empty() {
             warnings.push(format!(
                 "Invalid thinking level \"{suffix}\" in pattern \"{pattern}\". Using default instead."

@@ -359,6 +359,7 @@ fn a_scope_takes_globs_names_and_thinking_suffixes_and_says_what_was_wrong() {
         (&["p?/beta"], "p2/beta", ""),
         (&["org/*"], "p1/org/deep-model-20250101 p1/org/deep-model org/x", ""),
         (&["qwen2.5-coder:7b"], "p1/qwen2.5-coder:7b", ""),
+        (&["qwen*:high"], "p1/qwen2.5-coder:7b high p1/qwen2.5-coder:high high", ""),
         (&["alpha"], "p1/alpha-two", ""),
         (&["beta", " ", "*eta"], "p2/beta", ""),
         (&["p1/alpha"], "p1/alpha-two", ""),
@@ -500,3 +501,10 @@ fn the_table_of_models_is_aligned_sorted_and_searchable() {
 
 #[cfg(unix)]
 mod credentials;
+
+#[test]
+fn ids_sort_by_punctuation_then_digits_then_letters_and_case_last() {
+    let mut ids = ["b", "B", "zq2", "zq_u", "zq-a", "zq10", "a-mod", "alpha", "zq.d", "a"];
+    ids.sort_by(|a, b| resolve::compare_ids(a, b));
+    assert_eq!(ids, ["a", "a-mod", "alpha", "b", "B", "zq_u", "zq-a", "zq.d", "zq10", "zq2"]);
+}

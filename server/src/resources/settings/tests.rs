@@ -37,7 +37,7 @@ fn defaults_are_those_of_pi() {
     let settings = Home::new().load(TrustOverride::Unset).settings;
     assert_eq!(settings, Settings::default());
     assert_eq!(settings.default_tools, ["read", "bash", "edit", "write"]);
-    assert_eq!(settings.steering_mode.as_str(), "one-at-a-time");
+    assert_eq!(settings.steering_mode, QueueMode::OneAtATime);
     assert_eq!(
         settings.compaction,
         CompactionSettings { enabled: true, reserve_tokens: 16_384, keep_recent_tokens: 20_000 }

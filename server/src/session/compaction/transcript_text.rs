@@ -6,7 +6,7 @@ use sampi_protocol::data::{AgentMessage, Content, ContentBlock};
 const TOOL_RESULT_CHARACTERS: usize = 2000;
 
 /// One paragraph a message.
-pub fn message_text(message: &AgentMessage) -> Option<String> {
+pub(super) fn message_text(message: &AgentMessage) -> Option<String> {
     match message {
         AgentMessage::User(message) => Some(format!("[User]: {}", content_text(&message.content))),
         AgentMessage::Custom(message) => Some(format!("[User]: {}", content_text(&message.content))),

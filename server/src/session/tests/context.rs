@@ -178,3 +178,41 @@ fn a_message_that_is_not_what_its_role_promises_stays_visible() {
     assert_eq!(seen(&mut session), ["user:", "narrator:once"]);
     assert_eq!(session.entry("x").unwrap().id(), "x");
 }
+
+#[test]
+fn the_system_messages_of_the_context_add_up_to_one() {
+    let tool =
+        |name: &str, description: &str| json!({"name": name, "description": description, "parameters": {}});
+    let state = |id: &str, parent: Option<&str>, rest: Value| {
+        let mut message_json = json!({"role": "system", "content": "", "timestamp": 1});
+        message_json.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        message(id, parent, message_json)
+    };
+    let dir = folder();
+    let mut session = opened(
+        dir.path(),
+        &[
+            header(),
+            state(
+                "1",
+                None,
+                json!({"content": [{"type": "text", "text": "B1"}, {"type": "text", "text": "B2"}],
+                "sections": {"a": "A", "b": "B"}, "toolsAdded": [tool("read", "d"), tool("bash", "d"), tool("ls", "d")]}),
+            ),
+            state(
+                "2",
+                Some("1"),
+                json!({"content": "MORE", "sections": {"b": null, "c": "C", "a": "A2"},
+                "toolsRemoved": [{"name": "bash"}], "toolsAdded": [tool("x", "d"), tool("read", "new")]}),
+            ),
+            state("3", Some("2"), json!({"sections": {"b": "again"}, "toolsAdded": [tool("bash", "back")]})),
+        ],
+    );
+    let all = serde_json::to_value(session.context().system_state()).unwrap();
+    assert_eq!(all["content"], "B1\nB2\n\nMORE");
+    assert_eq!(all["sections"].to_string(), r#"{"a":"A2","c":"C","b":"again"}"#);
+    let tools = all["toolsAdded"].as_array().unwrap().iter();
+    let tools: Vec<_> = tools.map(|tool| format!("{}:{}", tool["name"], tool["description"])).collect();
+    assert_eq!(tools.join(" ").replace('"', ""), "read:new ls:d x:d bash:back");
+    assert_eq!(opened(folder().path(), &[header()]).context().system_state(), None);
+}

@@ -335,3 +335,20 @@ fn a_version_1_file_that_someone_else_migrated_meanwhile_is_read_again() {
     assert_eq!(seen(&mut session), ["user:one", "user:two", "user:three"]);
     assert!(!dir.path().join("s.jsonl.v1.bak").exists());
 }
+
+#[test]
+fn a_session_can_move_between_threads_and_be_asked_from_several() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Session>();
+}
+
+#[test]
+fn names_and_first_messages_are_found_in_large_files_with_long_lines() {
+    let dir = folder();
+    let long = user_line("b", Some("a"), &"x".repeat(3_000_000));
+    let named = line("n", Some("b"), "session_info", json!({"name": "late"}));
+    let path = write(dir.path(), lines(&[header(), user_line("a", None, "first"), long, named]));
+    let list: Vec<_> = listing::list(listing::files(dir.path())).collect();
+    assert_eq!((list[0].name.as_deref(), list[0].first_message.as_deref()), (Some("late"), Some("first")));
+    assert_eq!(list[0].path, path);
+}

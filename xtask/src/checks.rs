@@ -1,0 +1,85 @@
+//! Running cargo: tests, lints, formatting, builds.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+
+/// How the daemon is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Debug,
+    Release,
+}
+
+/// All tests, with cargo-nextest if it is installed, and the documentation examples.
+pub(crate) fn test() -> anyhow::Result<()> {
+    // Tests start the daemon as a program.
+    cargo(&["build", "--package", "sampi-server", "--bin", "sampi"])?;
+    if has_nextest() {
+        // nextest runs no documentation examples; they come first so that its summary comes last.
+        cargo(&["test", "--workspace", "--doc"])?;
+        cargo(&["nextest", "run", "--workspace", "--all-targets", "--no-fail-fast"])
+    } else {
+        cargo(&["test", "--workspace", "--doc"])?;
+        cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast"])
+    }
+}
+
+/// Everything that has to pass.
+pub(crate) fn ci() -> anyhow::Result<()> {
+    cargo(&["fmt", "--all", "--check"])?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    test()
+}
+
+/// Builds the daemon and gives its path.
+pub(crate) fn build_daemon(profile: Profile) -> anyhow::Result<PathBuf> {
+    let mut args = vec!["build", "--quiet", "--package", "sampi-server", "--bin", "sampi"];
+    if profile == Profile::Release {
+        args.push("--release");
+    }
+    cargo(&args)?;
+    let folder = match profile {
+        Profile::Debug => "debug",
+        Profile::Release => "release",
+    };
+    Ok(target_dir()?.join(folder).join(format!("sampi{}", std::env::consts::EXE_SUFFIX)))
+}
+
+fn target_dir() -> anyhow::Result<PathBuf> {
+    let output = Command::new(cargo_path())
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo metadata")?;
+    ensure!(output.status.success(), "cargo metadata failed");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+    Ok(metadata["target_directory"].as_str().context("cargo metadata has no target_directory")?.into())
+}
+
+fn cargo(args: &[&str]) -> anyhow::Result<()> {
+    println!("$ cargo {}", args.join(" "));
+    let status = Command::new(cargo_path()).args(args).current_dir(root()).status().context("cargo")?;
+    ensure!(status.success(), "cargo {} failed: {status}", args.join(" "));
+    Ok(())
+}
+
+fn has_nextest() -> bool {
+    let probe = Command::new(cargo_path())
+        .args(["nextest", "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    probe.is_ok_and(|status| status.success())
+}
+
+/// The cargo that runs this task.
+fn cargo_path() -> PathBuf {
+    std::env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
+}
+
+fn root() -> PathBuf {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/..").into()
+}
