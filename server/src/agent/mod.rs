@@ -169,6 +169,8 @@ pub struct AgentParts {
     pub sessions_root: Option<SessionsRoot>,
     /// The file that keeps settings which commands change; `None` keeps them in memory.
     pub settings_file: Option<PathBuf>,
+    /// The session's display name.
+    pub name: Option<String>,
 }
 
 /// Where new session files go.
@@ -275,6 +277,9 @@ impl Agent {
             inbox,
             inbox_writer,
         };
+        if let Some(name) = &parts.name {
+            agent.set_session_name(name)?;
+        }
         agent.adopt_session_tools();
         agent.note_model_and_thinking()?;
         Ok(agent)

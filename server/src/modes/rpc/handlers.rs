@@ -352,7 +352,7 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
 }
 
 fn input(text: String, images: Vec<sampi_protocol::commands::PromptImage>) -> Input {
-    Input { text, images: images.into_iter().map(Into::into).collect() }
+    Input { text, images: images.into_iter().map(Into::into).collect(), notes: Vec::new() }
 }
 
 fn refuse(out: &mut Outgoing, refusal: &Refusal) {
@@ -446,10 +446,10 @@ fn error_code(error: &AgentError) -> ErrorCode {
         AgentError::Session(error) => match error {
             SessionError::NotFound { .. }
             | SessionError::EntryNotFound(_)
+            | SessionError::NotForkable
             | SessionError::CwdMissing { .. } => ErrorCode::NotFound,
             SessionError::NotASession { .. }
             | SessionError::Version { .. }
-            | SessionError::NotForkable
             | SessionError::NotSaved
             | SessionError::InvalidId { .. } => ErrorCode::InvalidParams,
             SessionError::Locked { .. } => ErrorCode::Busy,
