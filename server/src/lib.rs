@@ -5,6 +5,7 @@
 pub mod agent;
 pub mod cli;
 pub mod extensions;
+mod images;
 pub mod llm;
 pub mod modes;
 pub mod process;

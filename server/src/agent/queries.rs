@@ -82,11 +82,6 @@ impl Agent {
         Ok(())
     }
 
-    /// Turns automatic compaction on or off.
-    pub fn set_auto_compaction(&mut self, enabled: bool) {
-        self.auto_compaction = enabled;
-    }
-
     fn session_file(&self) -> Option<String> {
         self.session.file().map(|path| path.to_string_lossy().into_owned())
     }

@@ -186,9 +186,8 @@ impl Draft {
         for open in std::mem::take(&mut self.open) {
             // Half of a call is no call: its arguments are kept only when they are whole.
             self.finish_block(&open);
-            if (error.is_some() || stop_reason == StopReason::Aborted)
-                && let Some(call) = self.tool_call_mut(open.index)
-            {
+            let cut = error.is_some() || stop_reason == StopReason::Aborted;
+            if let Some(call) = self.tool_call_mut(open.index).filter(|_| cut) {
                 call.arguments_error = None;
             }
         }

@@ -69,6 +69,8 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
         settings: startup.settings,
         cache_retention: startup.cache_retention,
         tools,
+        available_tools: ToolSet::builtin(),
+        tools_follow_session: config.tools.follows_session(),
         prompt: startup.prompt,
         resources,
         extension: Arc::new(NoExtensions),
@@ -76,12 +78,12 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
         thinking,
         scope: startup.scoped.into_iter().map(|scoped| (scoped.model, scoped.thinking)).collect(),
         sessions_root,
+        settings_file: Some(paths.user_settings()),
+        name: config.name.clone(),
     })?;
-    if let Some(name) = &config.name {
-        agent.set_session_name(name)?;
-    }
     // What happened before the host could listen is in the state that it can ask for.
     while agent.next_output().is_some() {}
+    agent.report_diagnostics();
     Ok(agent)
 }
 

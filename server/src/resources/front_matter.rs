@@ -85,7 +85,7 @@ fn read_yaml(yaml: &str) -> Result<Map<String, Value>, FrontMatterError> {
         // A list or a lone word names no field.
         Ok(_) => Ok(Map::new()),
         Err(error) => {
-            let error = error.to_string();
+            let error = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
             Err(FrontMatterError(error.lines().next().unwrap_or_default().to_owned()))
         }
     }

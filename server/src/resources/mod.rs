@@ -14,6 +14,7 @@ mod library;
 pub mod models;
 pub mod paths;
 pub mod settings;
+pub mod shared_file;
 pub mod skills;
 pub mod system_prompt;
 pub mod templates;

@@ -139,7 +139,8 @@ fn limits(request: &ModelRequest, transcript: &Transcript<'_>) -> (u64, Option<V
     }
     // A limit that was asked for is the answer's: thinking comes on top, as far as the model goes.
     let max_tokens = match request.options.max_tokens {
-        Some(_) => limit.saturating_add(tokens).min(model.max_tokens.max(limit)),
+        Some(_) if model.max_tokens > 0 => limit.saturating_add(tokens).min(model.max_tokens),
+        Some(_) => limit.saturating_add(tokens),
         None => limit,
     };
     let tokens = tokens.min(max_tokens.saturating_sub(ANSWER_TOKENS));

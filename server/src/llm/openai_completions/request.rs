@@ -203,12 +203,10 @@ fn assistant_message(request: &ModelRequest, compat: &Compat, parts: &[Assistant
             _ => None,
         })
         .collect();
-    let thoughts: Vec<(&str, &str)> = parts
+    let thoughts: Vec<(&str, Option<&str>)> = parts
         .iter()
         .filter_map(|part| match part {
-            AssistantPart::Thinking { text, signature: Some(signature), redacted: false } => {
-                Some((*text, *signature))
-            }
+            AssistantPart::Thinking { text, signature, redacted: false } => Some((*text, *signature)),
             _ => None,
         })
         .collect();
@@ -224,10 +222,9 @@ fn assistant_message(request: &ModelRequest, compat: &Compat, parts: &[Assistant
         })
         .collect();
 
-    let as_text = compat.requires_thinking_as_text && thoughts.iter().any(|(text, _)| !text.is_empty());
-    let content = if as_text {
-        let thinking = joined(thoughts.iter().map(|(text, _)| *text));
-        let all = std::iter::once(thinking.as_str()).chain(texts.iter().copied());
+    let thinking_text = joined(thoughts.iter().map(|(text, _)| *text), "\n\n");
+    let content = if compat.requires_thinking_as_text && !thinking_text.is_empty() {
+        let all = std::iter::once(thinking_text.as_str()).chain(texts.iter().copied());
         all.map(|text| json!({ "type": "text", "text": text })).collect()
     } else if !texts.is_empty() {
         json!(texts.concat())
@@ -242,15 +239,21 @@ fn assistant_message(request: &ModelRequest, compat: &Compat, parts: &[Assistant
     }
     message.insert("content".into(), content);
     let mut details = None;
-    if !as_text && let Some((_, signature)) = thoughts.first() {
-        if REASONING_FIELDS.contains(signature) {
-            message.insert((*signature).to_owned(), json!(joined(thoughts.iter().map(|(text, _)| *text))));
-        } else {
-            details = reasoning_details(signature);
+    if !compat.requires_thinking_as_text {
+        let signed: Vec<(&str, &str)> =
+            thoughts.iter().filter_map(|(text, signature)| Some((*text, (*signature)?))).collect();
+        for (text, signature) in &signed {
+            if !REASONING_FIELDS.contains(signature) {
+                details = details.or_else(|| reasoning_details(signature));
+            } else if !text.is_empty() {
+                let text = joined(thoughts.iter().map(|(text, _)| *text), "\n");
+                message.insert((*signature).to_owned(), json!(text));
+                break;
+            }
         }
     }
     if compat.requires_reasoning_content
-        && request.thinking != sampi_protocol::data::ThinkingLevel::Off
+        && request.model.reasoning
         && !message.contains_key("reasoning_content")
     {
         message.insert("reasoning_content".into(), json!(""));
@@ -270,8 +273,8 @@ fn reasoning_details(signature: &str) -> Option<Value> {
     value.is_array().then_some(value)
 }
 
-fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
-    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+fn joined<'a>(texts: impl Iterator<Item = &'a str>, between: &str) -> String {
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(between)
 }
 
 /// Writes a run of tool results, their images behind them, and gives the turns that follow.
@@ -300,7 +303,7 @@ fn tool_messages<'t, 'a>(
 fn tool_message(compat: &Compat, result: &ToolTurn<'_>) -> Value {
     let text = result.text();
     let has_images = result.parts.iter().any(|part| part.as_text().is_none());
-    let content = match (text.is_empty(), has_images) {
+    let content = match (text.trim().is_empty(), has_images) {
         (false, _) => text.as_str(),
         (true, true) => "(see attached image)",
         (true, false) => "(no tool output)",

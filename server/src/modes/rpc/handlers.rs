@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use sampi_protocol::commands::{
     AvailableModels, AvailableThinkingLevels, Command, CycledThinkingLevel, ForkMessage, ForkMessages,
-    ForkResult, GetEntries, LastAssistantText, Messages, PromptResult, QueuedResult,
+    ForkResult, GetEntries, LabelSet, LastAssistantText, Messages, PromptResult, QueuedResult,
     SessionChange as SessionChangeResult,
 };
 use sampi_protocol::data::EntryId;
@@ -21,7 +21,10 @@ use super::RpcLimits;
 use super::dispatch::{Received, Refusal, read_frame};
 use super::outgoing::Outgoing;
 use super::ui::Dialogs;
-use crate::agent::{Agent, AgentError, BashVisibility, Outcome, Output, PromptMode, SessionChange, Ticket};
+use crate::agent::{
+    Agent, AgentError, BashVisibility, Leaving, Navigation, Outcome, Output, PromptMode, SessionChange,
+    Ticket,
+};
 use crate::extensions::Input;
 use crate::session::SessionError;
 
@@ -181,6 +184,24 @@ impl Handlers {
                 self.change_session(id, name, SessionChange::Fork { entry: fork.entry_id })
             }
             Command::CloneSession(_) => self.change_session(id, name, SessionChange::Clone),
+            Command::NavigateTree(navigate) => {
+                let ticket = self.later(id, name);
+                let instructions = navigate.custom_instructions;
+                let leaving = match navigate.summarize {
+                    Some(true) => Leaving::Summarised { instructions },
+                    _ => Leaving::Silent,
+                };
+                let navigation = Navigation { target: navigate.target_id, leaving, label: navigate.label };
+                self.agent.navigate(ticket, navigation);
+            }
+            Command::ListSessions(wish) => {
+                let ticket = self.later(id, name);
+                self.agent.list_sessions(ticket, wish);
+            }
+            Command::DeleteSession(delete) => {
+                let ticket = self.later(id, name);
+                self.agent.delete_session(ticket, PathBuf::from(delete.session_path));
+            }
             command => {
                 let agent = &mut self.agent;
                 let mut events = Vec::new();
@@ -308,6 +329,9 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
         }
         Command::SetSessionName(set) => Now::from_result(agent.set_session_name(&set.name)),
         Command::GetCommands(_) => Now::data(agent.commands()),
+        Command::SetLabel(set) => {
+            Now::from_data(agent.set_label(set.entry_id, set.label).map(|entry| LabelSet { entry }))
+        }
         Command::Prompt(_)
         | Command::Steer(_)
         | Command::FollowUp(_)
@@ -317,14 +341,17 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
         | Command::NewSession(_)
         | Command::SwitchSession(_)
         | Command::Fork(_)
-        | Command::CloneSession(_) => {
+        | Command::CloneSession(_)
+        | Command::NavigateTree(_)
+        | Command::ListSessions(_)
+        | Command::DeleteSession(_) => {
             Now::Failed(AgentError::Failed("this command is answered later".to_owned()))
         }
     }
 }
 
 fn input(text: String, images: Vec<sampi_protocol::commands::PromptImage>) -> Input {
-    Input { text, images: images.into_iter().map(Into::into).collect() }
+    Input { text, images: images.into_iter().map(Into::into).collect(), notes: Vec::new() }
 }
 
 fn refuse(out: &mut Outgoing, refusal: &Refusal) {
@@ -362,7 +389,13 @@ impl Answer<'_> {
             Outcome::SessionChanged(Ok(changed)) => {
                 self.data(&SessionChangeResult { cancelled: changed.cancelled });
             }
+            Outcome::Navigated(Ok(navigated)) => self.data(&navigated),
+            Outcome::Listed(Ok(listed)) => self.data(&listed),
+            Outcome::Deleted(Ok(())) => self.success::<()>(None),
             Outcome::Accepted(Err(error))
+            | Outcome::Navigated(Err(error))
+            | Outcome::Listed(Err(error))
+            | Outcome::Deleted(Err(error))
             | Outcome::Bash(Err(error))
             | Outcome::Compacted(Err(error))
             | Outcome::SessionChanged(Err(error)) => self.failure(&error),
@@ -412,10 +445,10 @@ fn error_code(error: &AgentError) -> ErrorCode {
         AgentError::Session(error) => match error {
             SessionError::NotFound { .. }
             | SessionError::EntryNotFound(_)
+            | SessionError::NotForkable
             | SessionError::CwdMissing { .. } => ErrorCode::NotFound,
             SessionError::NotASession { .. }
             | SessionError::Version { .. }
-            | SessionError::NotForkable
             | SessionError::NotSaved
             | SessionError::InvalidId { .. } => ErrorCode::InvalidParams,
             SessionError::Locked { .. } => ErrorCode::Busy,

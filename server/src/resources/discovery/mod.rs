@@ -150,9 +150,9 @@ impl Search<'_> {
 
     fn command_line(&mut self, path: &Path) {
         let files = match self.kind {
-            // As in Pi, a folder of templates is not searched further down.
+            // As in Pi: whoever names a folder means all templates in it, and none below.
             ResourceKind::Templates if path.is_dir() => {
-                walk::files(path, Layout::MarkdownHere, self.warnings)
+                walk::files(path, Layout::AllMarkdownHere, self.warnings)
             }
             _ => self.files_of(path),
         };

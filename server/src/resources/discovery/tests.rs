@@ -176,6 +176,7 @@ fn templates_lie_directly_in_their_folder_and_anywhere_below_a_listed_one() {
         ".pi/agent/ex/s.md",
         ".pi/agent/ex/z.md",
         "g/w/.pi/prompts/p.md",
+        "g/w/cli/.h.md",
         "g/w/cli/c.md",
         "g/w/cli/n/d.md",
         "g/w/x.txt",
@@ -192,6 +193,7 @@ fn templates_lie_directly_in_their_folder_and_anywhere_below_a_listed_one() {
             ".pi/agent/ex/s.md local user - loose",
             ".pi/agent/prompts/sub/deep.md local user -",
             ".pi/agent/prompts/a.md auto user .pi/agent loose",
+            "g/w/cli/.h.md local temporary g/w/cli loose",
             "g/w/cli/c.md local temporary g/w/cli loose",
         ]
     );

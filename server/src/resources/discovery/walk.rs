@@ -27,6 +27,8 @@ pub(super) enum Layout {
     SkillsAndLooseFiles,
     /// Markdown files directly in the folder.
     MarkdownHere,
+    /// The same, hidden and ignored ones too.
+    AllMarkdownHere,
     /// Markdown files at any depth.
     MarkdownBelow,
 }
@@ -77,11 +79,12 @@ impl Walk<'_> {
         }
         for entry in entries {
             let hidden = entry.name.as_encoded_bytes().starts_with(b".") || entry.name == "node_modules";
-            if hidden || is_ignored(&rules, &entry) {
+            if self.layout != Layout::AllMarkdownHere && (hidden || is_ignored(&rules, &entry)) {
                 continue;
             }
             if entry.is_dir {
-                let deeper = self.layout != Layout::MarkdownHere && depth < MAX_DEPTH;
+                let here = matches!(self.layout, Layout::MarkdownHere | Layout::AllMarkdownHere);
+                let deeper = !here && depth < MAX_DEPTH;
                 if deeper && self.is_new(dir, &entry) {
                     self.enter(&entry.path, &rules, depth + 1);
                 }
@@ -94,7 +97,7 @@ impl Walk<'_> {
     fn takes_files_at(&self, depth: usize) -> bool {
         match self.layout {
             Layout::Skills => false,
-            Layout::SkillsAndLooseFiles | Layout::MarkdownHere => depth == 0,
+            Layout::SkillsAndLooseFiles | Layout::MarkdownHere | Layout::AllMarkdownHere => depth == 0,
             Layout::MarkdownBelow => true,
         }
     }
