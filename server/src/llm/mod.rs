@@ -12,8 +12,10 @@ mod failure;
 pub mod http;
 mod loose;
 pub mod openai_completions;
+pub mod openai_responses;
 mod partial_json;
 mod registry;
+mod sampling;
 mod scripted;
 #[cfg(test)]
 mod socket_tests;
