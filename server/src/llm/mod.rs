@@ -9,6 +9,7 @@ mod cost;
 mod draft;
 mod exchange;
 mod failure;
+pub mod google_generative_ai;
 pub mod http;
 mod loose;
 pub mod openai_completions;

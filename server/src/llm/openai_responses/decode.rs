@@ -246,8 +246,9 @@ impl exchange::Decoder for Decoder {
                 Err(Fault::of_kind(FailureKind::ContentFilter, "Response incomplete: content_filter"))
             }
             ("incomplete", _) => Ok(StopReason::Length),
-            ("failed", _) => Err(Fault::of_kind(FailureKind::Server, "An unknown error occurred")),
-            ("cancelled", _) => Err(Fault::of_kind(FailureKind::Other, "An unknown error occurred")),
+            ("failed" | "cancelled", _) => {
+                Err(Fault::of_kind(FailureKind::Other, "An unknown error occurred"))
+            }
             _ if self.has_calls => Ok(StopReason::ToolUse),
             _ => Ok(StopReason::Stop),
         }
@@ -308,7 +309,7 @@ fn failed(ending: &Ending) -> Fault {
     match (error("code"), error("message"), &ending.incomplete) {
         (None, None, Some(reason)) => Fault::new(format!("incomplete: {reason}"), [Some(reason), None]),
         (None, None, None) => {
-            Fault::of_kind(FailureKind::Server, "Unknown error (no error details in response)")
+            Fault::of_kind(FailureKind::Other, "Unknown error (no error details in response)")
         }
         (code, message, _) => {
             let text = format!("{}: {}", code.unwrap_or("unknown"), message.unwrap_or("no message"));

@@ -533,7 +533,7 @@ fn failures_end_the_stream_with_the_providers_words() {
             "rate_limit_exceeded: slow",
             FailureKind::RateLimit,
         ),
-        (failed(json!({})), "Unknown error (no error details in response)", FailureKind::Server),
+        (failed(json!({})), "Unknown error (no error details in response)", FailureKind::Other),
         (
             failed(json!({ "error": null, "incomplete_details": { "reason": "content_filter" } })),
             "incomplete: content_filter",
