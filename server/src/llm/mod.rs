@@ -9,11 +9,14 @@ mod cost;
 mod draft;
 mod exchange;
 mod failure;
+pub mod google_generative_ai;
 pub mod http;
 mod loose;
 pub mod openai_completions;
+pub mod openai_responses;
 mod partial_json;
 mod registry;
+mod sampling;
 mod scripted;
 #[cfg(test)]
 mod socket_tests;
