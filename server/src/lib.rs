@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod cli;
+pub mod export;
 pub mod extensions;
 pub mod llm;
 pub mod modes;
