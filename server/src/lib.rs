@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod cli;
+pub mod export;
 pub mod extensions;
 mod images;
 pub mod llm;

@@ -10,6 +10,7 @@ mod architecture;
 mod bad_input;
 mod bash;
 mod client;
+mod export;
 mod framing;
 mod images;
 mod models;

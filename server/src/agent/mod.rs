@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sampi_protocol::Shared;
-use sampi_protocol::commands::{BashResult, Disposition, Navigated, SessionList};
+use sampi_protocol::commands::{BashResult, Disposition, ExportedHtml, Navigated, SessionList};
 use sampi_protocol::data::{AgentMessage, CompactionResult, Model, SessionEntry, ThinkingLevel};
 use sampi_protocol::events::{SessionDiagnostic, SessionEvent};
 use tokio::sync::mpsc;
@@ -26,6 +26,7 @@ use crate::tools::{Tool, ToolSet};
 mod bash;
 mod compaction;
 mod context_usage;
+mod export;
 mod intake;
 mod link;
 mod models;
@@ -89,6 +90,8 @@ pub enum Outcome {
     Listed(Result<SessionList, AgentError>),
     /// A session was deleted.
     Deleted(Result<(), AgentError>),
+    /// The session was written as a page.
+    Exported(Result<ExportedHtml, AgentError>),
 }
 
 /// How a change of session ended.

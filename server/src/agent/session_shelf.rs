@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sampi_protocol::commands::{ListSessions, ListedSession, SessionList};
+use sampi_protocol::commands::{ExportedHtml, ListSessions, ListedSession, SessionList};
 
 use super::{Agent, AgentError, Inbox, InboxMessage, Outcome, SessionsRoot, Ticket};
 use crate::session::listing::{self, SessionSummary};
@@ -14,10 +14,11 @@ const DEFAULT_LIMIT: usize = 50;
 /// The most sessions that are listed at once.
 const MOST_LISTED: usize = 1000;
 
-/// What the task of a listing or a deletion reports.
+/// What the task of a listing, a deletion or an export reports.
 pub(super) enum ShelfMessage {
     Listed(Ticket, Result<SessionList, AgentError>),
     Deleted(Ticket, Result<(), AgentError>),
+    Exported(Ticket, Result<ExportedHtml, AgentError>),
 }
 
 impl Agent {
@@ -48,7 +49,7 @@ impl Agent {
         );
     }
 
-    fn on_disk(
+    pub(super) fn on_disk(
         &mut self,
         work: impl FnOnce() -> ShelfMessage + Send + 'static,
         broken: impl FnOnce(AgentError) -> ShelfMessage + Send + 'static,
@@ -67,6 +68,7 @@ impl Agent {
         match message {
             ShelfMessage::Listed(ticket, listed) => self.done(ticket, Outcome::Listed(listed)),
             ShelfMessage::Deleted(ticket, deleted) => self.done(ticket, Outcome::Deleted(deleted)),
+            ShelfMessage::Exported(ticket, exported) => self.done(ticket, Outcome::Exported(exported)),
         }
     }
 }

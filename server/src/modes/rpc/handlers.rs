@@ -202,6 +202,10 @@ impl Handlers {
                 let ticket = self.later(id, name);
                 self.agent.delete_session(ticket, PathBuf::from(delete.session_path));
             }
+            Command::ExportHtml(export) => {
+                let ticket = self.later(id, name);
+                self.agent.export_html(ticket, export.output_path);
+            }
             command => {
                 let agent = &mut self.agent;
                 let mut events = Vec::new();
@@ -295,9 +299,6 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
             Now::Nothing
         }
         Command::GetSessionStats(_) => Now::data(agent.stats()),
-        Command::ExportHtml(_) => Now::Failed(AgentError::Unsupported(
-            "export_html is not implemented in this version of sampi".to_owned(),
-        )),
         Command::GetForkMessages(_) => {
             let points = agent.session().fork_points();
             let messages =
@@ -344,7 +345,8 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
         | Command::CloneSession(_)
         | Command::NavigateTree(_)
         | Command::ListSessions(_)
-        | Command::DeleteSession(_) => {
+        | Command::DeleteSession(_)
+        | Command::ExportHtml(_) => {
             Now::Failed(AgentError::Failed("this command is answered later".to_owned()))
         }
     }
@@ -391,11 +393,13 @@ impl Answer<'_> {
             }
             Outcome::Navigated(Ok(navigated)) => self.data(&navigated),
             Outcome::Listed(Ok(listed)) => self.data(&listed),
+            Outcome::Exported(Ok(exported)) => self.data(&exported),
             Outcome::Deleted(Ok(())) => self.success::<()>(None),
             Outcome::Accepted(Err(error))
             | Outcome::Navigated(Err(error))
             | Outcome::Listed(Err(error))
             | Outcome::Deleted(Err(error))
+            | Outcome::Exported(Err(error))
             | Outcome::Bash(Err(error))
             | Outcome::Compacted(Err(error))
             | Outcome::SessionChanged(Err(error)) => self.failure(&error),
