@@ -240,7 +240,11 @@ impl Hub {
     }
 
     pub(crate) fn attach_listener(&self, queue: &Arc<Queue>) {
-        self.lock().sinks.push(Sink::Listener(Arc::downgrade(queue)));
+        let mut state = self.lock();
+        match &state.closed {
+            Some(exit) => queue.push(EventItem::Closed(Arc::clone(exit))),
+            None => state.sinks.push(Sink::Listener(Arc::downgrade(queue))),
+        }
     }
 
     pub(crate) fn track(&self, tracker: &Arc<Tracker>) {

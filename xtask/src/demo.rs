@@ -135,7 +135,8 @@ fn check(outcome: &RunOutcome) -> anyhow::Result<()> {
 /// Shows events, deltas of one block in one line.
 #[derive(Default)]
 struct View {
-    in_block: bool,
+    /// The head of the block that is being written.
+    block: Option<&'static str>,
 }
 
 impl View {
@@ -172,16 +173,17 @@ impl View {
         }
     }
 
-    fn delta(&mut self, head: &str, text: &str) {
-        if !self.in_block {
+    fn delta(&mut self, head: &'static str, text: &str) {
+        if self.block != Some(head) {
+            self.end_block();
             print!("{head}");
-            self.in_block = true;
+            self.block = Some(head);
         }
         print!("{}", text.replace('\n', "\n          "));
     }
 
     fn end_block(&mut self) {
-        if std::mem::take(&mut self.in_block) {
+        if self.block.take().is_some() {
             println!();
         }
     }

@@ -293,3 +293,45 @@ async fn every_command_has_a_method_that_sends_its_name() {
     drop(client);
     assert_eq!(names.await.unwrap(), Command::NAMES);
 }
+
+#[tokio::test]
+async fn a_big_command_goes_out_while_the_peer_floods_and_nobody_waits_for_the_other() {
+    let (client, mut peer) = pair();
+    let image = "A".repeat(8 * 1024 * 1024);
+    let call = client.call_raw("prompt", json!({ "message": "x", "images": [{ "data": image }] }));
+    let serve = async {
+        // More than the pipe holds, before the peer reads anything.
+        let noise = format!("{}\n", json!({ "type": "bash_execution_update", "delta": "x".repeat(1000) }));
+        peer.raw(noise.repeat(1000)).await;
+        peer.serve("prompt", json!({ "disposition": "handled" })).await
+    };
+    let (result, request) = tokio::join!(call, serve);
+    assert_eq!(result.unwrap(), json!({ "disposition": "handled" }));
+    assert_eq!(request["images"][0]["data"].as_str().unwrap().len(), 8 * 1024 * 1024);
+}
+
+#[tokio::test]
+async fn a_call_whose_future_is_dropped_while_it_waits_to_be_sent_is_forgotten() {
+    let (client, mut peer) = pair();
+    // Nobody reads: the pipe and the queue of records fill up.
+    let big = || client.call_raw("prompt", json!({ "message": "x".repeat(64 * 1024) }));
+    let mut calls: Vec<_> = (0..200).map(|_| Box::pin(big())).collect();
+    for call in &mut calls {
+        let polled = std::future::poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
+        assert!(polled.is_pending());
+    }
+    assert_eq!(client.pending_calls(), 200);
+    drop(calls);
+    assert_eq!(client.pending_calls(), 0);
+    let serve = async {
+        loop {
+            let request = peer.read().await;
+            if request["type"] == "abort" {
+                peer.send(&[response(&request, json!(null))]).await;
+                return;
+            }
+        }
+    };
+    let (done, ()) = tokio::join!(client.abort(), serve);
+    done.unwrap();
+}

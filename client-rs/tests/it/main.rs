@@ -11,4 +11,6 @@ mod peer;
 #[cfg(test)]
 mod process;
 #[cfg(test)]
+mod real;
+#[cfg(test)]
 mod runs;

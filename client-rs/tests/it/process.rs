@@ -194,3 +194,41 @@ async fn settings_become_arguments_and_environment() {
         "--mode rpc --provider demo --model m --thinking high --session s.jsonl --name n --offline"
     );
 }
+
+#[tokio::test]
+async fn a_daemon_that_closes_its_input_and_lingers_is_killed() {
+    let client = script("exec 0<&-; exec sleep 600").spawn().await.unwrap();
+    let pid = client.process_id().unwrap().to_string();
+    // The first records may still go into the pipe; the end of the daemon answers them all.
+    let call = client.call_raw("prompt", serde_json::json!({ "message": "x".repeat(1 << 20) }));
+    let error = call.await.unwrap_err();
+    assert_eq!(error.as_exit().unwrap().reason, ExitReason::InputClosed);
+    assert!(!is_alive(&pid));
+}
+
+#[tokio::test]
+async fn a_daemon_that_reads_nothing_is_stopped_even_with_its_input_full() {
+    let client = script("exec sleep 600").spawn().await.unwrap();
+    let stuck =
+        tokio::spawn(client.call_raw("prompt", serde_json::json!({ "message": "x".repeat(1 << 20) })));
+    let exit = client.stop_with(SHORT).await;
+    assert_eq!(exit.reason, ExitReason::Stopped);
+    assert!(stuck.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn a_restart_while_a_call_waits_fails_the_call_and_the_new_process_never_sees_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    // Notes what it was asked and never answers.
+    let client = script(&format!("cat >> {}", log.display())).spawn().await.unwrap();
+    let waiting = tokio::spawn(client.set_session_name("old"));
+    content_of(&log).await;
+    client.restart().await.unwrap();
+    assert!(waiting.await.unwrap().unwrap_err().as_exit().is_some());
+    let waiting = tokio::spawn(client.set_session_name("new"));
+    wait_until(|| std::fs::read_to_string(&log).is_ok_and(|text| text.contains("\"new\""))).await;
+    assert_eq!(std::fs::read_to_string(&log).unwrap().matches("\"old\"").count(), 1);
+    client.stop().await;
+    assert!(waiting.await.unwrap().is_err());
+}
