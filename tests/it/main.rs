@@ -15,6 +15,7 @@ mod images;
 mod models;
 mod prompting;
 mod queues;
+mod retries;
 mod secrets;
 mod sessions;
 mod start_stop;
