@@ -339,6 +339,7 @@ impl Agent {
     /// Stops everything: the run, shell commands, retries. What is under way still reports its end.
     pub fn stop(&mut self) {
         self.queues.take_all();
+        self.cancel_waiting_compactions();
         self.cancel_run();
         self.abort_bash();
     }
