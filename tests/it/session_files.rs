@@ -76,7 +76,10 @@ pub(crate) fn as_lines(lines: &[Value]) -> String {
 }
 
 /// A builder with this file in the working directory, to be opened as the session.
-pub(crate) fn with_session_file(llm: &FakeLlm, content: impl FnOnce(&Path) -> String) -> (DaemonBuilder, PathBuf) {
+pub(crate) fn with_session_file(
+    llm: &FakeLlm,
+    content: impl FnOnce(&Path) -> String,
+) -> (DaemonBuilder, PathBuf) {
     let builder = Daemon::builder(llm);
     let cwd = builder.workspace().cwd();
     let file = cwd.join("session.jsonl");
