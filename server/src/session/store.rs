@@ -333,7 +333,9 @@ impl Session {
         let end = scan_entries(file.reader(0), Place::START, &mut index, &mut self.notes)
             .map_err(SessionError::io("read", file.path()))?;
         file.set_end(end);
-        if end.offset == 0 {
+        if index.len() == 0 && read_header(file).is_err() {
+            // What is left of a torn header would keep the file from being opened again.
+            file.empty_again();
             file.append(&serde_json::to_string(&self.header)?, 1)?;
         }
         let lost = self.index.len().saturating_sub(index.len());
