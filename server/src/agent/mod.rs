@@ -281,7 +281,7 @@ impl Agent {
             agent.set_session_name(name)?;
         }
         agent.adopt_session_tools();
-        agent.note_model_and_thinking()?;
+        agent.note_in_new_session()?;
         Ok(agent)
     }
 

@@ -93,6 +93,12 @@ impl Agent {
         Ok(Some(level))
     }
 
+    /// Notes model and thinking level in a session without a file. One that has a file stays as it is until
+    /// something is said in it.
+    pub(super) fn note_in_new_session(&mut self) -> Result<(), AgentError> {
+        if self.session.is_saved() { Ok(()) } else { self.note_model_and_thinking() }
+    }
+
     /// Notes model and thinking level in a session that does not have them yet.
     pub(super) fn note_model_and_thinking(&mut self) -> Result<(), AgentError> {
         let Some(model) = self.model.as_ref().filter(|_| !self.session.is_read_only()) else { return Ok(()) };

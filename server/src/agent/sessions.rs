@@ -116,7 +116,7 @@ impl Agent {
         self.drop_queued();
         self.recovery.reset();
         self.adopt_session_state();
-        if let Err(error) = self.note_model_and_thinking() {
+        if let Err(error) = self.note_in_new_session() {
             // The session is the other one already; the next prompt notes it, or is told what is wrong.
             tracing::warn!(%error, "model and thinking level could not be noted in the session");
         }
