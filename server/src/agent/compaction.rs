@@ -78,6 +78,14 @@ impl Agent {
         }
     }
 
+    /// Takes back the compactions that wait for the end of a run.
+    pub(super) fn cancel_waiting_compactions(&mut self) {
+        for (ticket, _) in std::mem::take(&mut self.waiting_compactions) {
+            let error = AgentError::Cancelled(CANCELLED.to_owned());
+            self.done(ticket, Outcome::Compacted(Err(error)));
+        }
+    }
+
     pub(super) fn start_waiting_compactions(&mut self) {
         for (ticket, instructions) in std::mem::take(&mut self.waiting_compactions) {
             self.compact(ticket, instructions);
@@ -266,6 +274,8 @@ impl Agent {
                 self.done(ticket, Outcome::Compacted(result));
                 self.note_idle();
             }
+            // A run that was ended from outside meanwhile has no next turn.
+            Then::NextTurn(reply) if reply.is_closed() => {}
             Then::NextTurn(reply) => self.begin_next_turn(reply),
             Then::Prompt(ticket, input) => match result {
                 Err(AgentError::Cancelled(_)) => {
@@ -283,14 +293,16 @@ impl Agent {
         }
     }
 
-    /// Tells those who wait for the session to be idle that it is.
+    /// Tells those who wait for the session to be idle that it is, and starts what waits for that.
     pub(super) fn note_idle(&mut self) {
-        if self.is_streaming() {
+        if self.is_busy() {
             return;
         }
         for ticket in std::mem::take(&mut self.waiting_for_idle) {
             self.done(ticket, Outcome::Idle);
         }
+        self.start_waiting_session_change();
+        self.start_waiting_compactions();
     }
 
     /// Recovers once from a context that is too long, or an answer that hit the context's end.

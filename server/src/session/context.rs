@@ -53,7 +53,7 @@ impl Session {
         context
     }
 
-    fn kept_context(&self) -> Option<Arc<Context>> {
+    pub(super) fn kept_context(&self) -> Option<Arc<Context>> {
         let cache = self.context.as_ref().filter(|cache| cache.leaf == self.leaf)?;
         Some(Arc::clone(&cache.context))
     }
@@ -95,7 +95,7 @@ impl Session {
     }
 
     /// The messages that the entry at this place gives to the context.
-    fn contribution_at(&self, position: Position, kind: Kind) -> Vec<Shared<AgentMessage>> {
+    pub(super) fn contribution_at(&self, position: Position, kind: Kind) -> Vec<Shared<AgentMessage>> {
         // A message whose role is known is read straight into its struct: contexts can be large.
         let message = match kind {
             Kind::Message(role) => self.text(position).ok().and_then(|text| read_message(role, &text)),
@@ -108,7 +108,7 @@ impl Session {
     }
 
     /// The entries that the latest compaction on the path leaves, that compaction first.
-    fn selected(&self, path: &[Position]) -> Vec<Position> {
+    pub(super) fn selected(&self, path: &[Position]) -> Vec<Position> {
         let kind = |position: &Position| self.index.node(*position).map(|node| node.kind);
         let Some(at) = path.iter().rposition(|position| kind(position) == Some(Kind::Compaction)) else {
             return path.to_vec();
@@ -131,7 +131,7 @@ impl Session {
     }
 
     /// The latest edit of each entry that the path edits.
-    fn edits(&self, path: &[Position]) -> HashMap<String, ContextEditEntry> {
+    pub(super) fn edits(&self, path: &[Position]) -> HashMap<String, ContextEditEntry> {
         path.iter()
             .filter(|position| self.index.node(**position).is_some_and(|node| node.kind == Kind::ContextEdit))
             .filter_map(|position| match self.decode(*position) {
@@ -144,7 +144,7 @@ impl Session {
     }
 
     /// The model and the thinking level at the end of the path.
-    fn choices(&self, path: &[Position]) -> (Option<(String, String)>, Option<String>) {
+    pub(super) fn choices(&self, path: &[Position]) -> (Option<(String, String)>, Option<String>) {
         let mut found = Context::default();
         for position in path.iter().rev() {
             if found.model.is_some() && found.thinking_level.is_some() {

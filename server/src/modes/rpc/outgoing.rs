@@ -49,6 +49,20 @@ impl Outgoing {
         }
     }
 
+    /// Adds one record that is written piece by piece; on an error nothing of it stays.
+    pub(super) fn write_pieces<E>(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let start = self.buffer.len();
+        let written = write(&mut self.buffer);
+        match written {
+            Ok(()) => self.buffer.push(b'\n'),
+            Err(_) => self.buffer.truncate(start),
+        }
+        written
+    }
+
     /// True when everything has been handed to the writing task.
     pub(super) fn is_empty(&self) -> bool {
         self.buffer.is_empty()
