@@ -118,6 +118,23 @@ async fn usage_is_unknown_after_a_compaction_until_it_is_measured_and_the_summar
     llm.finish();
 }
 
+#[tokio::test]
+async fn usage_from_before_an_edit_of_the_context_no_longer_counts() {
+    let llm = FakeLlm::start().await;
+    llm.push(filling(text("alpha")));
+    let daemon = keeping(&llm, 150).spawn().await;
+    daemon.run("first").await;
+    let usage = daemon.ok(json!({ "type": "get_session_stats" })).await["contextUsage"]["tokens"].clone();
+    assert_eq!(usage, 90_010);
+    daemon.ok(json!({ "type": "set_auto_compaction", "enabled": false })).await;
+    llm.push_all([Reply::error(503, "api_error", "down"), Reply::error(503, "api_error", "down")]);
+    daemon.run("second").await;
+    let usage = daemon.ok(json!({ "type": "get_session_stats" })).await["contextUsage"]["tokens"].clone();
+    assert!((100..10_000).contains(&usage.as_u64().unwrap()), "all is estimated, with the prompt: {usage}");
+    daemon.finish().await;
+    llm.finish();
+}
+
 // case 51
 #[tokio::test]
 async fn a_short_session_and_one_that_was_just_compacted_have_nothing_to_compact() {

@@ -106,6 +106,12 @@ async fn open(llm: &FakeLlm, fixture: &str) -> (Daemon, PathBuf, Vec<u8>) {
     (daemon, file, content)
 }
 
+/// Says why a test proves nothing here.
+#[allow(clippy::print_stderr)]
+fn skip(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
 fn told(daemon: &Daemon) -> Vec<String> {
     let events = daemon.all(json!({ "type": "session_diagnostic" }));
     events.iter().map(|event| event["message"].as_str().unwrap().to_owned()).collect()
@@ -263,7 +269,7 @@ async fn a_folder_that_may_not_be_written_refuses_the_prompt_and_the_next_one_wo
     std::fs::create_dir(&folder).unwrap();
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o500)).unwrap();
     if std::fs::write(folder.join("probe"), "").is_ok() {
-        eprintln!("skipped: this user may write to a read-only folder");
+        skip("this user may write to a read-only folder");
         return;
     }
     let daemon = builder.spawn().await;
@@ -309,7 +315,7 @@ impl Drop for SmallDisk {
 async fn on_a_small_disk(llm: &FakeLlm) -> Option<(Daemon, SmallDisk, PathBuf)> {
     let workspace = Workspace::new();
     let Some(disk) = SmallDisk::mount(workspace.root().join("small")) else {
-        eprintln!("skipped: this user may not mount a file system");
+        skip("this user may not mount a file system");
         return None;
     };
     let file = disk.0.join("session.jsonl");

@@ -104,7 +104,7 @@ impl Agent {
             return false;
         }
         let context = self.session.context();
-        context_tokens(context.messages.iter().map(|kept| &*kept.message)) > window.saturating_sub(reserve)
+        context_tokens(&context) > window.saturating_sub(reserve)
     }
 
     /// Starts an automatic compaction; `then` comes back when there is nothing to compact.
@@ -154,7 +154,7 @@ impl Agent {
     ) {
         let tokens_before = {
             let context = self.session.context();
-            context_tokens(context.messages.iter().map(|kept| &*kept.message))
+            context_tokens(&context)
         };
         self.next_compaction += 1;
         let id = self.next_compaction;

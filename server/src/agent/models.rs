@@ -105,7 +105,8 @@ impl Agent {
         let wanted = (model.provider.clone(), model.id.clone());
         let level = self.thinking.as_str();
         let context = self.session.outline();
-        let model_noted = context.model.as_ref() == Some(&wanted);
+        // Where a session was resumed with another model, its next answer tells.
+        let model_noted = context.model.is_some();
         let level_noted = context.thinking_level.as_deref() == Some(level);
         if !model_noted {
             self.append(NewEntry::ModelChange { provider: wanted.0, model_id: wanted.1 })?;

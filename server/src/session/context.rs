@@ -20,6 +20,8 @@ use super::{NewEntry, Session, stamp};
 pub struct Context {
     /// The messages in order, each with the entry that it comes from.
     pub messages: Vec<ContextMessage>,
+    /// How many of them came before the last edit of the context.
+    pub edited: usize,
     /// Provider and id of the model that was used or chosen last on the branch.
     pub model: Option<(String, String)>,
     /// The thinking level that was chosen last on the branch.
@@ -69,8 +71,12 @@ impl Session {
         let path = self.index.path(self.leaf);
         let edits = self.edits(&path);
         let mut messages = Vec::new();
+        let mut edited = 0;
         for position in self.selected(&path) {
             let Some(node) = self.index.node(position) else { continue };
+            if node.kind == Kind::ContextEdit {
+                edited = messages.len();
+            }
             if !matches!(
                 node.kind,
                 Kind::Message(_) | Kind::Compaction | Kind::BranchSummary | Kind::CustomMessage
@@ -91,7 +97,7 @@ impl Session {
             }
         }
         let (model, thinking_level) = self.choices(&path);
-        Context { messages, model, thinking_level }
+        Context { messages, edited, model, thinking_level }
     }
 
     /// The messages that the entry at this place gives to the context.
@@ -219,6 +225,8 @@ impl ContextCache {
                 if !self.edit(edit) {
                     return false;
                 }
+                let context = Arc::make_mut(&mut self.context);
+                context.edited = context.messages.len();
             }
             entry => {
                 let mut news = contribution(entry).peekable();
