@@ -125,6 +125,15 @@ impl RpcClient {
         self.start_run(prompt, DEFAULT_EVENT_CAPACITY).await
     }
 
+    /// [`run_prompt`](Self::run_prompt) whose stream keeps this many items for a reader that is behind.
+    pub async fn run_prompt_with_capacity(
+        &self,
+        prompt: Prompt,
+        capacity: usize,
+    ) -> Result<Run, ClientError> {
+        self.start_run(prompt, capacity.max(1)).await
+    }
+
     /// Sends a prompt and waits until its run has settled.
     ///
     /// Returns at once when an extension handled the prompt, so that there is no run. A run that failed or

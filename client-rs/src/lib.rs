@@ -61,7 +61,7 @@ pub use client::RpcClient;
 pub use error::{ClientError, CommandError, Exit, ExitReason};
 pub use events::{DEFAULT_EVENT_CAPACITY, EventItem, Listener, MalformedRecord, Subscription};
 pub use process::{STDERR_TAIL, StderrSink, StopDelays};
-pub use run::{Run, RunOutcome};
+pub use run::{Run, RunOutcome, RunWaiter};
 pub use sampi_protocol as protocol;
 pub use tree::{SessionTree, TreeNode};
 pub use ui::{Answer, ApproveWhen, Ask, DenyAll, Dialog, Question, UiHandler};

@@ -99,6 +99,25 @@ impl Run {
     pub async fn outcome(&self) -> Result<RunOutcome, ClientError> {
         self.tracker.outcome().await
     }
+
+    /// Takes the handle apart, for hosts where one thread reads the events while another waits for the
+    /// outcome.
+    pub fn split(self) -> (Subscription, RunWaiter) {
+        (self.events, RunWaiter { tracker: self.tracker })
+    }
+}
+
+/// Waits for the outcome of a [`Run`] that was [taken apart](Run::split). Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct RunWaiter {
+    tracker: Arc<Tracker>,
+}
+
+impl RunWaiter {
+    /// Waits until the run has settled. Fails only when the connection ends before.
+    pub async fn outcome(&self) -> Result<RunOutcome, ClientError> {
+        self.tracker.outcome().await
+    }
 }
 
 impl Stream for Run {

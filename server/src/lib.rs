@@ -6,6 +6,7 @@ pub mod agent;
 pub mod cli;
 pub mod export;
 pub mod extensions;
+mod images;
 pub mod llm;
 pub mod modes;
 pub mod process;

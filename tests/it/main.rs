@@ -16,6 +16,7 @@ mod images;
 mod models;
 mod prompting;
 mod queues;
+mod resources;
 mod secrets;
 mod sessions;
 mod start_stop;

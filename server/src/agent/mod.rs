@@ -16,10 +16,10 @@ use tokio::sync::mpsc;
 
 use crate::extensions::Extension;
 use crate::llm::{CacheRetention, Providers};
-use crate::resources::Environment;
 use crate::resources::models::ModelRegistry;
 use crate::resources::settings::Settings;
 use crate::resources::system_prompt::PromptSources;
+use crate::resources::{Environment, Resources};
 use crate::session::{NewEntry, Session, SessionError};
 use crate::tools::{Tool, ToolSet};
 
@@ -160,6 +160,8 @@ pub struct AgentParts {
     pub tools_follow_session: bool,
     /// What the user says instead of, and after, our own system prompt.
     pub prompt: PromptSources,
+    /// Skills, prompt templates and instruction files.
+    pub resources: Resources,
     /// The seam for extensions.
     pub extension: Arc<dyn Extension>,
     /// The model to start with.
@@ -172,6 +174,8 @@ pub struct AgentParts {
     pub sessions_root: Option<SessionsRoot>,
     /// The file that keeps settings which commands change; `None` keeps them in memory.
     pub settings_file: Option<PathBuf>,
+    /// The session's display name.
+    pub name: Option<String>,
 }
 
 /// Where new session files go.
@@ -193,6 +197,7 @@ pub struct Agent {
     cache_retention: CacheRetention,
     tools: Arc<[Arc<dyn Tool>]>,
     prompt: PromptSources,
+    resources: Resources,
     extension: Arc<dyn Extension>,
     model: Option<Model>,
     thinking: ThinkingLevel,
@@ -254,6 +259,7 @@ impl Agent {
             cache_retention: parts.cache_retention,
             tools: parts.tools.into(),
             prompt: parts.prompt,
+            resources: parts.resources,
             extension: parts.extension,
             model: parts.model,
             thinking: parts.thinking,
@@ -278,6 +284,9 @@ impl Agent {
             inbox,
             inbox_writer,
         };
+        if let Some(name) = &parts.name {
+            agent.set_session_name(name)?;
+        }
         agent.adopt_session_tools();
         agent.note_model_and_thinking()?;
         Ok(agent)

@@ -1,7 +1,7 @@
 //! Questions about the conversation.
 
 use sampi_protocol::Shared;
-use sampi_protocol::commands::{SessionState, SessionStats, TokenTotals};
+use sampi_protocol::commands::{SessionState, SessionStats, SlashCommands, TokenTotals};
 use sampi_protocol::data::AgentMessage;
 use sampi_protocol::events::SessionInfoChanged;
 
@@ -59,6 +59,11 @@ impl Agent {
     /// The text of the last assistant message that has any.
     pub fn last_assistant_text(&mut self) -> Option<String> {
         self.session.last_assistant_text()
+    }
+
+    /// The commands that a prompt can name with a slash.
+    pub fn commands(&self) -> SlashCommands {
+        SlashCommands { commands: self.resources.commands() }
     }
 
     /// Sets the session's display name.

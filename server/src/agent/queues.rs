@@ -89,6 +89,7 @@ impl Agent {
 pub(super) fn user_message(input: Input) -> AgentMessage {
     let mut blocks = vec![ContentBlock::text(input.text)];
     blocks.extend(input.images.into_iter().map(ContentBlock::Image));
+    blocks.extend(input.notes.into_iter().map(ContentBlock::text));
     AgentMessage::User(UserMessage {
         content: Content::Blocks(blocks),
         timestamp: now_millis(),

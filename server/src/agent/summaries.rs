@@ -142,7 +142,10 @@ impl SummaryTask {
             let message = completion.message;
             let error = match message.stop_reason {
                 StopReason::Aborted => return Err(SummaryFailure::Cancelled),
-                StopReason::Error => message.error_message.unwrap_or_else(|| "the request failed".to_owned()),
+                StopReason::Error => {
+                    let error = message.error_message.unwrap_or_else(|| "the request failed".to_owned());
+                    credentials.redact(&error)
+                }
                 _ if message.text().trim().is_empty() => "the model answered without a summary".to_owned(),
                 _ => {
                     self.finish_retries(attempt).await;

@@ -47,6 +47,14 @@ pub(super) struct ActiveNavigation {
     pub(super) cancel: CancellationToken,
 }
 
+/// A branch that is left.
+struct LeftBranch {
+    leaf: EntryId,
+    messages: Vec<Shared<AgentMessage>>,
+    /// The files of the summaries in it.
+    files: FileOperations,
+}
+
 /// What the task of a navigation reports.
 pub(super) enum NavigationMessage {
     Checked { ticket: Ticket, navigation: Navigation, allowed: bool },
@@ -104,8 +112,8 @@ impl Agent {
             return;
         }
         let result = match self.left_behind(&navigation) {
-            Ok(Some((old_leaf, messages, files))) => {
-                self.summarise_branch(ticket, navigation, old_leaf, messages, files);
+            Ok(Some(branch)) => {
+                self.summarise_branch(ticket, navigation, branch);
                 return;
             }
             Ok(None) => self.arrive(navigation, None),
@@ -115,10 +123,7 @@ impl Agent {
     }
 
     /// What a summary would be made of; `None` when there is to be none.
-    fn left_behind(
-        &self,
-        navigation: &Navigation,
-    ) -> Result<Option<(EntryId, Vec<Shared<AgentMessage>>, FileOperations)>, AgentError> {
+    fn left_behind(&self, navigation: &Navigation) -> Result<Option<LeftBranch>, AgentError> {
         let target: HashSet<EntryId> =
             self.session.branch_to(navigation.target.as_str())?.into_iter().collect();
         let (Leaving::Summarised { .. }, Some(leaf)) = (&navigation.leaving, self.session.leaf()) else {
@@ -135,17 +140,10 @@ impl Agent {
             }
             messages.extend(message_of(&entry));
         }
-        Ok((!messages.is_empty()).then(|| (leaf.clone(), messages, files)))
+        Ok((!messages.is_empty()).then(|| LeftBranch { leaf: leaf.clone(), messages, files }))
     }
 
-    fn summarise_branch(
-        &mut self,
-        ticket: Ticket,
-        navigation: Navigation,
-        old_leaf: EntryId,
-        messages: Vec<Shared<AgentMessage>>,
-        files: FileOperations,
-    ) {
+    fn summarise_branch(&mut self, ticket: Ticket, navigation: Navigation, branch: LeftBranch) {
         let cancel = CancellationToken::new();
         let instructions = match &navigation.leaving {
             Leaving::Summarised { instructions } => instructions.clone(),
@@ -153,6 +151,7 @@ impl Agent {
         };
         let task = self.check_model().map_err(|error| error.to_string());
         let task = task.and_then(|()| self.summary_task(cancel.clone(), Source::BranchSummary));
+        let LeftBranch { leaf: old_leaf, messages, files } = branch;
         self.navigation = Some(ActiveNavigation { ticket, navigation, old_leaf, cancel });
         let inbox = self.inbox_writer.clone();
         // Owned by `navigation`: cancelled by abort and stop, and its end is reported in any case.

@@ -17,6 +17,8 @@ pub struct Input {
     pub text: String,
     /// Images that go with it.
     pub images: Vec<ImageContent>,
+    /// What the model should know of the images, such as that one was left out.
+    pub notes: Vec<String>,
 }
 
 /// What an extension did with a message.

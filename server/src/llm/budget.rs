@@ -74,7 +74,9 @@ fn turn_tokens(turn: &Turn<'_>) -> u64 {
         Turn::Assistant(parts) => parts
             .iter()
             .map(|part| match part {
-                AssistantPart::Text(text) | AssistantPart::Thinking { text, .. } => text_tokens(text.len()),
+                AssistantPart::Text { text, .. } | AssistantPart::Thinking { text, .. } => {
+                    text_tokens(text.len())
+                }
                 AssistantPart::ToolCall { name, arguments, .. } => {
                     let values: usize = arguments.values().map(|value| value.to_string().len()).sum();
                     text_tokens(name.len() + values)

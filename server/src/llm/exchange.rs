@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use sampi_protocol::data::StopReason;
+use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use super::draft::Draft;
@@ -69,8 +70,29 @@ pub(crate) trait Decoder: Send {
     /// The request is aborted after the head of the response came.
     fn aborted(&mut self, draft: &mut Draft);
 
-    /// The text of a response with an error status.
+    /// The text of a response with an error status. The body is not blank.
     fn error_text(&self, status: u16, body: &str) -> String;
+
+    /// The text of a response with an error status and nothing else.
+    fn bare_error_text(&self, status: u16) -> String {
+        format!("{status} status code (no body)")
+    }
+
+    /// How long the body of an error asks to wait, where no header does.
+    fn retry_after(&self, _body: &str) -> Option<Duration> {
+        None
+    }
+}
+
+/// A request with a JSON body.
+pub(crate) fn json_post(
+    url: String,
+    headers: Vec<(String, SecretString)>,
+    body: &serde_json::Value,
+) -> Result<Post, Fault> {
+    let body = serde_json::to_vec(body)
+        .map_err(|error| Fault::of_kind(FailureKind::Other, format!("cannot write the request: {error}")))?;
+    Ok(Post { url, headers, body })
 }
 
 /// Sends a request and decodes the response.
@@ -247,8 +269,9 @@ async fn status_fault(
 ) -> Result<Fault, HttpError> {
     let (status, retry_after) = (response.status(), response.retry_after());
     let body = response.error_text(patience).await?;
+    let retry_after = retry_after.or_else(|| decoder.retry_after(&body));
     let text = match body.trim() {
-        "" => format!("{status} status code (no body)"),
+        "" => decoder.bare_error_text(status),
         body => shorten(decoder.error_text(status, body)),
     };
     Ok(error_fault(&body, text, ErrorReport { status: Some(status), retry_after, ..ErrorReport::default() }))

@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::compat::{Affinity, Compat, PromptCacheKey};
 use super::thinking;
-use crate::llm::exchange::Fault;
+use crate::llm::exchange::{Fault, json_post};
 use crate::llm::http::Post;
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn};
-use crate::llm::{CacheRetention, FailureKind, ModelRequest, budget};
+use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn, safe_id};
+use crate::llm::{CacheRetention, ModelRequest, budget, sampling};
 
 /// Longest id of a tool call that every server takes.
 const MAX_CALL_ID: usize = 40;
@@ -19,9 +19,7 @@ pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning"
 /// The request, ready to be sent.
 pub(super) fn post(request: &ModelRequest, compat: &Compat) -> Result<Post, Fault> {
     let url = format!("{}/chat/completions", request.model.base_url.trim_end_matches('/'));
-    let body = serde_json::to_vec(&body(request, compat))
-        .map_err(|error| Fault::of_kind(FailureKind::Other, format!("cannot write the request: {error}")))?;
-    Ok(Post { url, headers: headers(request, compat), body })
+    json_post(url, headers(request, compat), &body(request, compat))
 }
 
 fn headers(request: &ModelRequest, compat: &Compat) -> Vec<(String, SecretString)> {
@@ -90,14 +88,7 @@ pub(super) fn body(request: &ModelRequest, compat: &Compat) -> Value {
     if let Some(routing) = compat.given.get("vercelGatewayRouting") {
         body.insert("providerOptions".into(), json!({ "gateway": routing }));
     }
-    let by_level = model.extra.get("samplingParamsByThinkingLevel");
-    let sampling = [
-        model.extra.get("samplingParams"),
-        by_level.and_then(|levels| levels.get(request.thinking.as_str())),
-    ];
-    for (name, value) in sampling.into_iter().flatten().filter_map(Value::as_object).flatten() {
-        body.insert(name.clone(), value.clone());
-    }
+    sampling::add(request, &mut body);
     Value::Object(body)
 }
 
@@ -199,7 +190,7 @@ fn assistant_message(request: &ModelRequest, compat: &Compat, parts: &[Assistant
     let texts: Vec<&str> = parts
         .iter()
         .filter_map(|part| match part {
-            AssistantPart::Text(text) => Some(*text),
+            AssistantPart::Text { text, .. } => Some(*text),
             _ => None,
         })
         .collect();
@@ -213,7 +204,7 @@ fn assistant_message(request: &ModelRequest, compat: &Compat, parts: &[Assistant
     let calls: Vec<Value> = parts
         .iter()
         .filter_map(|part| match part {
-            AssistantPart::ToolCall { id, name, arguments } => {
+            AssistantPart::ToolCall { id, name, arguments, .. } => {
                 let arguments = serde_json::to_string(arguments).unwrap_or_else(|_| "{}".to_owned());
                 let function = json!({ "name": name, "arguments": arguments });
                 Some(json!({ "id": id, "type": "function", "function": function }))
@@ -362,14 +353,5 @@ fn mark_message(message: &mut Value, mark: &Value) -> bool {
 
 /// Makes the id of another API's call one that every server takes.
 fn foreign_id(id: &str) -> String {
-    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-    let id: String = id.chars().map(safe).collect();
-    if id.len() <= MAX_CALL_ID {
-        return id;
-    }
-    // Cutting could make two ids the same; FNV-1a keeps them apart and is the same in every run.
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("call_{hash:016x}")
+    safe_id(id, MAX_CALL_ID)
 }

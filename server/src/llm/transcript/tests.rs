@@ -31,7 +31,7 @@ fn shown(request: &ModelRequest) -> Vec<String> {
                 let parts: Vec<String> = parts
                     .iter()
                     .map(|part| match part {
-                        AssistantPart::Text(text) => (*text).to_owned(),
+                        AssistantPart::Text { text, .. } => (*text).to_owned(),
                         AssistantPart::Thinking { text, signature, redacted } => {
                             format!("({text} {} {redacted})", signature.unwrap_or("-"))
                         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use sampi_protocol::commands::{
     AvailableModels, AvailableThinkingLevels, Command, CycledThinkingLevel, ForkMessage, ForkMessages,
     ForkResult, GetEntries, LabelSet, LastAssistantText, Messages, PromptResult, QueuedResult,
-    SessionChange as SessionChangeResult, SlashCommands,
+    SessionChange as SessionChangeResult,
 };
 use sampi_protocol::data::EntryId;
 use sampi_protocol::events::{BashExecutionUpdate, SessionEvent};
@@ -329,8 +329,7 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
             Now::data(LastAssistantText { text: agent.last_assistant_text() })
         }
         Command::SetSessionName(set) => Now::from_result(agent.set_session_name(&set.name)),
-        // Extensions, prompt templates and skills are what could be listed, and none are loaded yet.
-        Command::GetCommands(_) => Now::data(SlashCommands::default()),
+        Command::GetCommands(_) => Now::data(agent.commands()),
         Command::SetLabel(set) => {
             Now::from_data(agent.set_label(set.entry_id, set.label).map(|entry| LabelSet { entry }))
         }
@@ -354,7 +353,7 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
 }
 
 fn input(text: String, images: Vec<sampi_protocol::commands::PromptImage>) -> Input {
-    Input { text, images: images.into_iter().map(Into::into).collect() }
+    Input { text, images: images.into_iter().map(Into::into).collect(), notes: Vec::new() }
 }
 
 fn refuse(out: &mut Outgoing, refusal: &Refusal) {
@@ -450,10 +449,10 @@ fn error_code(error: &AgentError) -> ErrorCode {
         AgentError::Session(error) => match error {
             SessionError::NotFound { .. }
             | SessionError::EntryNotFound(_)
+            | SessionError::NotForkable
             | SessionError::CwdMissing { .. } => ErrorCode::NotFound,
             SessionError::NotASession { .. }
             | SessionError::Version { .. }
-            | SessionError::NotForkable
             | SessionError::NotSaved
             | SessionError::InvalidId { .. } => ErrorCode::InvalidParams,
             SessionError::Locked { .. } => ErrorCode::Busy,

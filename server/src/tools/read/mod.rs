@@ -1,6 +1,5 @@
 //! The `read` tool.
 
-mod image;
 mod lines;
 
 #[cfg(test)]
@@ -19,8 +18,8 @@ use super::fs_error::{fs_error, open_file_error};
 use super::paths::resolve_existing;
 use super::{ABORTED, ImageSettings, Tool, ToolContext, ToolError, text_output};
 use crate::BoxFuture;
+use crate::images::{SentImage, as_is, fit, image_type};
 use crate::process::Utf8Decoder;
-use image::{SentImage, as_is, fit, image_type};
 use lines::LineWindow;
 
 /// Bytes read from a file at once.

@@ -26,17 +26,17 @@ const SHRINK: f64 = 0.75;
 
 /// An image that can be sent.
 #[derive(Debug)]
-pub(super) struct SentImage {
+pub(crate) struct SentImage {
     /// The bytes as base64.
-    pub(super) data: String,
+    pub(crate) data: String,
     /// The media type.
-    pub(super) mime_type: &'static str,
+    pub(crate) mime_type: &'static str,
     /// How it differs from the file.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// The media type of an image that models take, by the first bytes of the file.
-pub(super) fn image_type(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn image_type(bytes: &[u8]) -> Option<&'static str> {
     let at = |start: usize, part: &[u8]| bytes.get(start..).is_some_and(|rest| rest.starts_with(part));
     if at(0, b"\x89PNG\r\n\x1a\n") && at(12, b"IHDR") {
         Some("image/png")
@@ -57,7 +57,7 @@ pub(super) fn image_type(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// The image as it is; a bitmap, which models do not take, as PNG. `None` when that cannot be read.
-pub(super) fn as_is(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
+pub(crate) fn as_is(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
     if mime_type != BITMAP {
         return Some(SentImage { data: STANDARD.encode(bytes), mime_type, notes: Vec::new() });
     }
@@ -66,7 +66,7 @@ pub(super) fn as_is(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> 
 }
 
 /// The image, made smaller when it is over the limits. `None` when it cannot be read or made small enough.
-pub(super) fn fit(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
+pub(crate) fn fit(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
     let image = decode(bytes)?;
     let (width, height) = (image.width(), image.height());
     if width <= MAX_SIDE && height <= MAX_SIDE {
@@ -100,6 +100,30 @@ pub(super) fn fit(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
         }
         (new_width, new_height) = (scaled(new_width, SHRINK), scaled(new_height, SHRINK));
     }
+}
+
+/// What stands in for an image that cannot be sent.
+const OMITTED: &str = "[Image omitted: it is not a PNG, JPEG, GIF, WebP or BMP image that can be read.]";
+
+/// Makes an image of the user's ready to be sent; the error is the text that stands in for it.
+pub(crate) fn prepare(data: &str, resize: Resize) -> Result<SentImage, String> {
+    let prepared = STANDARD.decode(data.trim()).ok().and_then(|bytes| {
+        let mime_type = image_type(&bytes)?;
+        match resize {
+            Resize::ToFit => fit(&bytes, mime_type),
+            Resize::Never => as_is(&bytes, mime_type),
+        }
+    });
+    prepared.ok_or_else(|| OMITTED.to_owned())
+}
+
+/// Whether images are made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resize {
+    /// When they are over the limits.
+    ToFit,
+    /// Never (`images.autoResize` is off).
+    Never,
 }
 
 fn converted(mime_type: &str) -> String {
