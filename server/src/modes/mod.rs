@@ -50,17 +50,50 @@ fn run_invocation(invocation: Invocation, environment: Environment) -> i32 {
             }
         }),
         Invocation::Export { session, output } => export(&session, output),
-        Invocation::Run(config) => {
-            let is_piped = !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal();
-            match config.mode {
-                Mode::Rpc => run_rpc(&config, &environment),
-                Mode::Json => run_prompts(&config, &environment, Form::Json),
-                Mode::Text if config.print || is_piped => run_prompts(&config, &environment, Form::Text),
-                Mode::Text => fail(
-                    "there is no terminal interface; use --print with a prompt, --mode json, or --mode rpc for a \
-                     host program",
-                ),
-            }
+        Invocation::Run(config) => match Way::of(&config, Ends::of_process()) {
+            Way::Rpc => run_rpc(&config, &environment),
+            Way::Prompts(form) => run_prompts(&config, &environment, form),
+            Way::Terminal => fail(
+                "there is no terminal interface; use --print with a prompt, --mode json, or --mode rpc for a host \
+                 program",
+            ),
+        },
+    }
+}
+
+/// What stdin and stdout are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    Terminals,
+    /// One of them at least is something else.
+    Piped,
+}
+
+impl Ends {
+    fn of_process() -> Self {
+        match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+            true => Self::Terminals,
+            false => Self::Piped,
+        }
+    }
+}
+
+/// How the program speaks with whoever started it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Rpc,
+    Prompts(Form),
+    Terminal,
+}
+
+impl Way {
+    fn of(config: &Config, ends: Ends) -> Self {
+        match (config.mode, ends) {
+            (Mode::Rpc, _) => Self::Rpc,
+            (Mode::Json, _) => Self::Prompts(Form::Json),
+            (Mode::Text, Ends::Piped) => Self::Prompts(Form::Text),
+            (Mode::Text, Ends::Terminals) if config.print => Self::Prompts(Form::Text),
+            (Mode::Text, Ends::Terminals) => Self::Terminal,
         }
     }
 }
@@ -182,4 +215,21 @@ fn start_logging() {
         .with_target(false)
         .without_time()
         .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_or_print_asks_for_print_mode_and_two_terminals_for_an_interface_that_is_not_there() {
+        let way = |mode, print, ends| Way::of(&Config { mode, print, ..Config::default() }, ends);
+        assert_eq!(way(Mode::Text, false, Ends::Terminals), Way::Terminal);
+        assert_eq!(way(Mode::Text, true, Ends::Terminals), Way::Prompts(Form::Text));
+        assert_eq!(way(Mode::Text, false, Ends::Piped), Way::Prompts(Form::Text));
+        for ends in [Ends::Terminals, Ends::Piped] {
+            assert_eq!(way(Mode::Json, true, ends), Way::Prompts(Form::Json));
+            assert_eq!(way(Mode::Rpc, true, ends), Way::Rpc);
+        }
+    }
 }
