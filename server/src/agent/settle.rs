@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::compaction::Then;
 use super::link::{RunLink, RunMessage, TurnReply};
 use super::queues::QueueKind;
-use super::run::run_agent;
+use super::run::{First, run_agent};
 use super::tool_calls::aborted_result;
 use super::{Agent, Inbox, InboxMessage, Outcome, Ticket, now_millis};
 use crate::extensions::Input;
@@ -59,7 +59,7 @@ impl Agent {
     /// Starts a run for this input; its first turn announces the messages.
     pub(super) fn start_run(&mut self, input: Input, announced_later: Vec<Shared<AgentMessage>>) {
         self.next_run += 1;
-        let mut run = ActiveRun {
+        self.run = Some(ActiveRun {
             id: self.next_run,
             cancel: CancellationToken::new(),
             task: None,
@@ -68,24 +68,32 @@ impl Agent {
             open: Open::default(),
             last: None,
             aborted: false,
-        };
-        self.spawn_task(&mut run, Some(input));
-        self.run = Some(run);
+        });
+        self.start_task(Some(input));
     }
 
     /// Starts the next low-level run of the same run, for a retry.
     pub(super) fn restart_run(&mut self) {
-        let Some(mut run) = self.run.take() else { return };
+        let Some(run) = &mut self.run else { return };
         run.messages.clear();
         run.last = None;
-        self.spawn_task(&mut run, None);
-        self.run = Some(run);
+        self.start_task(None);
     }
 
-    fn spawn_task(&mut self, run: &mut ActiveRun, input: Option<Input>) {
+    /// Begins the first turn at once, so that what is queued from now on waits for the next one, and
+    /// starts the task. An extension is asked before the first turn.
+    fn start_task(&mut self, input: Option<Input>) {
         self.emit(AgentStart {});
+        let first = match input {
+            Some(input) if self.extension.is_active() => First::AfterExtension(input),
+            _ => match self.begin_turn() {
+                Ok(plan) => First::Turn(plan),
+                Err(reason) => return self.break_run(&reason),
+            },
+        };
+        let Some(run) = &mut self.run else { return };
         let link = RunLink::new(run.id, self.inbox_writer.clone());
-        let task = run_agent(link, self.extension.clone(), input, run.cancel.clone());
+        let task = run_agent(link, self.extension.clone(), first, run.cancel.clone());
         run.task = Some(tokio::spawn(task));
     }
 
