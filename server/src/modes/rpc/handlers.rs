@@ -18,13 +18,13 @@ use serde_json::Value;
 
 use super::RpcLimits;
 use super::dispatch::{Received, Refusal, read_frame};
-use super::outgoing::Outgoing;
 use super::ui::Dialogs;
 use crate::agent::{
     Agent, AgentError, BashVisibility, Leaving, Navigation, Outcome, Output, PromptMode, SessionChange,
     Ticket,
 };
 use crate::extensions::Input;
+use crate::modes::outgoing::Outgoing;
 use crate::session::SessionError;
 
 /// The agent, and the commands that are not answered yet.
