@@ -4,6 +4,7 @@
 //! so in `stopReason` and `errorMessage`, and whose [`Failure`] says of what kind it was.
 
 pub mod anthropic_messages;
+pub mod azure_openai_responses;
 mod budget;
 mod cost;
 mod draft;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Provider;
 use super::anthropic_messages::{self, AnthropicMessages};
+use super::azure_openai_responses::{self, AzureOpenAiResponses};
 use super::google_generative_ai::{self, GoogleGenerativeAi};
 use super::http::Http;
 use super::openai_completions::{self, OpenAiCompletions};
@@ -25,6 +26,7 @@ impl Providers {
         let mut by_api: HashMap<&'static str, Arc<dyn Provider>> = HashMap::new();
         by_api.insert(openai_completions::API, Arc::new(OpenAiCompletions::new(http.clone())));
         by_api.insert(openai_responses::API, Arc::new(OpenAiResponses::new(http.clone())));
+        by_api.insert(azure_openai_responses::API, Arc::new(AzureOpenAiResponses::new(http.clone())));
         by_api.insert(google_generative_ai::API, Arc::new(GoogleGenerativeAi::new(http.clone())));
         by_api.insert(anthropic_messages::API, Arc::new(AnthropicMessages::new(http)));
         by_api.insert(scripted::API, Arc::new(Scripted::new()));
