@@ -23,6 +23,8 @@ mod scripted;
 mod socket_tests;
 mod sse;
 #[cfg(test)]
+mod switching_tests;
+#[cfg(test)]
 mod testing;
 mod transcript;
 
