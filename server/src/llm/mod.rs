@@ -13,6 +13,7 @@ mod failure;
 pub mod google_generative_ai;
 pub mod http;
 mod loose;
+pub mod mistral_conversations;
 pub mod openai_completions;
 pub mod openai_responses;
 mod partial_json;

@@ -28,7 +28,7 @@ struct Vendor {
     rules: fn(&Value, &Vendor, &mut Facts),
 }
 
-const VENDORS: [Vendor; 6] = [
+const VENDORS: [Vendor; 7] = [
     Vendor {
         api: "openai-completions",
         model: "kimi",
@@ -64,6 +64,15 @@ const VENDORS: [Vendor; 6] = [
         call_signature: None,
         ids: ["call_a|fc_0", "call_b|fc_1"],
         rules: responses_rules,
+    },
+    Vendor {
+        api: "mistral-conversations",
+        model: "mistral",
+        thinking_signature: "",
+        text_signature: None,
+        call_signature: None,
+        ids: ["abcdefghi", "123456789"],
+        rules: mistral_rules,
     },
     Vendor {
         api: "google-generative-ai",
@@ -313,6 +322,49 @@ fn completions_rules(body: &Value, own: &Vendor, facts: &mut Facts) {
     }
     assert!(open.is_empty());
     assert_eq!(body.to_string().matches("SECRET THOUGHT").count(), facts.own_thoughts);
+}
+
+/// Mistral: as Chat Completions, with ids of nine letters and digits, and images in results.
+fn mistral_rules(body: &Value, own: &Vendor, facts: &mut Facts) {
+    let mut open: HashSet<String> = HashSet::new();
+    for message in list(&body["messages"]) {
+        let role = str(message, "role");
+        if role != "tool" {
+            assert!(open.is_empty(), "a call without a result before {message}");
+        }
+        for part in list(&message["content"]) {
+            match str(part, "type") {
+                "text" => assert_text(str(part, "text")),
+                "image_url" if role != "assistant" => {
+                    assert_eq!(part["image_url"], format!("data:image/png;base64,{IMAGE}"));
+                    facts.images += 1;
+                }
+                "thinking" if role == "assistant" => facts.own_thoughts += 1,
+                other => panic!("{other}"),
+            }
+        }
+        match role {
+            "tool" => {
+                assert!(open.remove(str(message, "tool_call_id")), "a result without a call: {message}");
+                facts.results += 1;
+            }
+            "assistant" => {
+                let calls = list(&message["tool_calls"]);
+                assert!(!list(&message["content"]).is_empty() || !calls.is_empty(), "{message}");
+                for call in calls {
+                    let id = str(call, "id");
+                    assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{id}");
+                    assert!(open.insert(id.to_owned()), "two calls with one id: {message}");
+                    facts.calls += 1;
+                }
+            }
+            "user" => assert!(!list(&message["content"]).is_empty()),
+            "system" => assert_text(str(message, "content")),
+            other => panic!("{other}"),
+        }
+    }
+    assert!(open.is_empty());
+    assert_eq!(body.to_string().matches("SECRET THOUGHT").count(), facts.own_thoughts, "{}", own.model);
 }
 
 /// Messages: ids are unique in the whole request, and the next message answers all calls, results first.

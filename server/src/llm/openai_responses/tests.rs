@@ -509,7 +509,8 @@ fn endings_become_stop_reasons() {
 
     let end = |status: &str| decode(&(open.clone() + &completed(status, json!({})))).1;
     assert_eq!(end("completed").message.stop_reason, StopReason::Stop);
-    assert_eq!(end("incomplete").message.stop_reason, StopReason::Length);
+    let text = "Response incomplete without a provider reason";
+    assert_eq!(end("incomplete").message.error_message.as_deref(), Some(text));
     assert_eq!(end("cancelled").message.error_message.as_deref(), Some("An unknown error occurred"));
 }
 
