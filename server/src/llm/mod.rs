@@ -5,9 +5,11 @@
 
 pub mod anthropic_messages;
 pub mod azure_openai_responses;
+pub mod bedrock_converse_stream;
 mod budget;
 mod cost;
 mod draft;
+mod event_stream;
 mod exchange;
 mod failure;
 pub mod google_generative_ai;
