@@ -8,6 +8,7 @@ use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use super::draft::Draft;
+use super::event_stream::EventStream;
 use super::failure::ErrorReport;
 use super::http::{Http, HttpError, Patience, Post, Response};
 use super::sse::{SseDecoder, SseEvent};
@@ -56,8 +57,22 @@ impl Fault {
 /// What an event means for the stream: go on, or stop because the answer is whole or went wrong.
 pub(crate) type Flow = ControlFlow<Result<(), Fault>>;
 
+/// How events are cut out of the bytes of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Server-sent events.
+    Sse,
+    /// The binary event stream of AWS.
+    AwsEvents,
+}
+
 /// Reads the stream of one response. Without I/O.
 pub(crate) trait Decoder: Send {
+    /// How the events come.
+    fn framing(&self) -> Framing {
+        Framing::Sse
+    }
+
     /// The head of the response came and is good.
     fn opened(&mut self, draft: &mut Draft);
 
@@ -197,7 +212,7 @@ async fn stream(
     outlet: &mut Outlet<'_>,
     patience: Patience<'_>,
 ) -> Result<(), End> {
-    let mut sse = SseDecoder::new();
+    let mut frames = Frames::new(decoder.framing());
     loop {
         tokio::select! {
             biased;
@@ -214,17 +229,46 @@ async fn stream(
             body.has_events = true;
             decoder.event(event, draft)
         };
-        let flow = match &chunk {
-            Some(chunk) => sse.push(chunk, &mut on_event),
-            None => sse.finish(&mut on_event),
-        };
+        let flow = frames.read(chunk.as_deref(), &mut on_event);
         body.see(chunk.as_deref().unwrap_or_default());
         match flow {
-            Err(error) => return Err(End::Fault(Fault::of_kind(FailureKind::Server, error.to_string()))),
+            Err(error) => return Err(End::Fault(Fault::of_kind(FailureKind::Server, error))),
             Ok(ControlFlow::Break(Ok(()))) => return Ok(()),
             Ok(ControlFlow::Break(Err(fault))) => return Err(End::Fault(fault)),
             Ok(ControlFlow::Continue(())) if chunk.is_none() => return Ok(()),
             Ok(ControlFlow::Continue(())) => {}
+        }
+    }
+}
+
+/// Cuts a body into events.
+enum Frames {
+    Sse(SseDecoder),
+    AwsEvents(EventStream),
+}
+
+impl Frames {
+    fn new(framing: Framing) -> Self {
+        match framing {
+            Framing::Sse => Self::Sse(SseDecoder::new()),
+            Framing::AwsEvents => Self::AwsEvents(EventStream::default()),
+        }
+    }
+
+    /// Reads a chunk, or the end of the body.
+    fn read(
+        &mut self,
+        chunk: Option<&[u8]>,
+        on_event: &mut impl FnMut(SseEvent<'_>) -> Flow,
+    ) -> Result<Flow, String> {
+        match (self, chunk) {
+            (Self::Sse(sse), Some(chunk)) => sse.push(chunk, on_event).map_err(|error| error.to_string()),
+            (Self::Sse(sse), None) => sse.finish(on_event).map_err(|error| error.to_string()),
+            (Self::AwsEvents(events), Some(chunk)) => {
+                events.push(chunk, on_event).map_err(|error| error.to_string())
+            }
+            // What is left over is the beginning of a message that was cut.
+            (Self::AwsEvents(_), None) => Ok(ControlFlow::Continue(())),
         }
     }
 }

@@ -16,13 +16,13 @@ use super::{Completion, FailureKind, ModelRequest, Provider, Providers};
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
 /// A server for one request; what it was sent comes back through the handle.
-struct Server {
-    url: String,
-    request: tokio::task::JoinHandle<String>,
+pub(super) struct Server {
+    pub(super) url: String,
+    pub(super) request: tokio::task::JoinHandle<String>,
 }
 
 /// Answers one request with these bytes, then closes the connection or keeps it open in silence.
-async fn serve(answer: String, after: After) -> Server {
+pub(super) async fn serve(answer: String, after: After) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let request = tokio::spawn(async move {
@@ -44,7 +44,7 @@ async fn serve(answer: String, after: After) -> Server {
 }
 
 #[derive(Clone, Copy)]
-enum After {
+pub(super) enum After {
     Close,
     Reset,
     Silence,
