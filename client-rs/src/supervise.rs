@@ -103,7 +103,7 @@ impl Connection {
 
     /// Ends the connection in an orderly way.
     pub(crate) async fn stop(&self, delays: StopDelays) -> Arc<Exit> {
-        self.link.hang_up();
+        // The supervisor hangs up. It must know why first: a daemon may be gone before anybody looks.
         self.stop.send_replace(Some(delays));
         self.closed().await
     }
@@ -206,6 +206,8 @@ impl Supervisor {
             }
         };
         tokio::select! {
+            // In this order: a daemon that was asked to end and has ended was stopped.
+            biased;
             _ = self.dropped.cancelled() => Cause::Dropped,
             Ok(delays) = wait_for_stop(&mut self.stop) => Cause::Stop(delays),
             status = exited => Cause::Exited(status),

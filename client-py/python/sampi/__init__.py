@@ -121,7 +121,8 @@ from ._native import (
     UsageEntry,
     UserMessage,
 )
-from ._options import Image, QueueMode, Session, SessionChoice, StderrSink, StopDelays, StreamingBehavior, ThinkingLevel
+from ._names import CompactionReason, Disposition, QueueMode, StopReason, StreamingBehavior, ThinkingLevel
+from ._options import Image, Session, SessionChoice, StderrSink, StopDelays
 from ._ui import Answer, UiHandler, approve_when, deny_all
 from .aio import AsyncClient, AsyncEvents, AsyncRun
 
@@ -153,6 +154,7 @@ __all__ = [
     "CommandError",
     "CompactionEnd",
     "CompactionEntry",
+    "CompactionReason",
     "CompactionResult",
     "CompactionStart",
     "CompactionSummaryMessage",
@@ -165,6 +167,7 @@ __all__ = [
     "CycledModel",
     "DEFAULT_CAPACITY",
     "Dialog",
+    "Disposition",
     "EditorDialog",
     "Entries",
     "Entry",
@@ -212,6 +215,7 @@ __all__ = [
     "SourceInfo",
     "StderrSink",
     "StopDelays",
+    "StopReason",
     "StreamDone",
     "StreamError",
     "StreamStart",

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from . import _native
-from ._options import Image, QueueMode, StrPath, StreamingBehavior, ThinkingLevel, given, prompt_parameters
-from ._options import wire_images
+from ._names import Disposition, QueueMode, StreamingBehavior, ThinkingLevel
+from ._options import Image, StrPath, given, prompt_parameters, wire_images
 
 
 class AsyncCommands:
@@ -39,28 +39,28 @@ class AsyncCommands:
         images: Iterable[Image] = (),
         streaming_behavior: StreamingBehavior | None = None,
         timeout: float | None = None,
-    ) -> _native.Disposition:
+    ) -> Disposition:
         """Submits a prompt and gives what became of it: `started`, `queued` or `handled`.
 
         While a run is under way a prompt needs `streaming_behavior`, which says how it is queued. See `run`
         and `stream` for the run that follows.
         """
         parameters = prompt_parameters(message, images, streaming_behavior)
-        return cast("_native.Disposition", await self._call("prompt", parameters, timeout))
+        return cast("Disposition", await self._call("prompt", parameters, timeout))
 
     async def steer(
         self, message: str, *, images: Iterable[Image] = (), timeout: float | None = None
-    ) -> _native.Disposition:
+    ) -> Disposition:
         """Queues a message that is delivered before the next request to the model."""
         parameters = given(message=message, images=wire_images(images))
-        return cast("_native.Disposition", await self._call("steer", parameters, timeout))
+        return cast("Disposition", await self._call("steer", parameters, timeout))
 
     async def follow_up(
         self, message: str, *, images: Iterable[Image] = (), timeout: float | None = None
-    ) -> _native.Disposition:
+    ) -> Disposition:
         """Queues a message that is delivered once the agent would stop."""
         parameters = given(message=message, images=wire_images(images))
-        return cast("_native.Disposition", await self._call("follow_up", parameters, timeout))
+        return cast("Disposition", await self._call("follow_up", parameters, timeout))
 
     async def abort(self, *, timeout: float | None = None) -> None:
         """Stops what is going on. Answered once the session is idle."""

@@ -1,15 +1,11 @@
 """The native half of the package: the client itself, and the classes of events and results."""
 
 from os import PathLike
-from typing import Any, ClassVar, Literal, TypeAlias, final
+from typing import Any, ClassVar, Literal, final
 
-from ._options import QueueMode, ThinkingLevel
+from typing_extensions import disjoint_base
 
-# Only for type checkers: the module has no such names.
-Disposition: TypeAlias = Literal["started", "queued", "handled"]
-CompactionReason: TypeAlias = Literal["manual", "threshold", "overflow"]
-# `pending`, `stop`, `length`, `toolUse`, `error`, `aborted`, `deferred`, or what a later version says.
-StopReason: TypeAlias = str
+from ._names import CompactionReason, Disposition, QueueMode, StopReason, ThinkingLevel
 
 COMMANDS: list[str]
 PI_VERSION: str
@@ -102,6 +98,7 @@ class PendingDialog:
     def approval(self) -> str | bool | None: ...
     def answer(self, value: str | bool | None) -> None: ...
 
+@disjoint_base
 class Event:
     """Something that happened in the session. Match on the subclasses."""
     __match_args__: ClassVar[tuple[()]]
@@ -514,6 +511,7 @@ class StreamError(MessageUpdate):
     def reason(self) -> StopReason:
         """`error` or `aborted`."""
 
+@disjoint_base
 class UiEvent(Event):
     """An extension wants something shown and expects no answer. Match on the subclasses."""
     __match_args__: ClassVar[tuple[()]]
@@ -578,6 +576,7 @@ class Lagged(Event):
     def missed(self) -> int:
         """How many were dropped."""
 
+@disjoint_base
 class Message:
     """A message of the conversation. Match on the subclasses."""
     __match_args__: ClassVar[tuple[()]]
@@ -797,6 +796,7 @@ class UnknownMessage(Message):
     def role(self) -> str:
         """The role on the wire."""
 
+@disjoint_base
 class Block:
     """One block of a message's content. Match on the subclasses."""
     __match_args__: ClassVar[tuple[()]]
@@ -864,6 +864,7 @@ class UnknownContent(Block):
     def kind(self) -> str | None:
         """The kind on the wire."""
 
+@disjoint_base
 class Entry:
     """One entry of a session. Match on the subclasses."""
     __match_args__: ClassVar[tuple[()]]
@@ -1035,6 +1036,7 @@ class UnknownEntry(Entry):
     def kind(self) -> str | None:
         """The kind on the wire."""
 
+@disjoint_base
 class Dialog:
     """A question of an extension that waits for an answer. Match on the subclasses."""
     __match_args__: ClassVar[tuple[()]]

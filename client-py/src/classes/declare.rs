@@ -69,7 +69,9 @@ macro_rules! family {
         #[pymethods]
         impl $base {
             #[classattr]
-            fn __match_args__() -> () {}
+            fn __match_args__(py: Python<'_>) -> Py<pyo3::types::PyTuple> {
+                pyo3::types::PyTuple::empty(py).unbind()
+            }
 
             /// The value as the daemon writes it: plain dicts, lists and strings.
             fn raw<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

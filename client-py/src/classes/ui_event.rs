@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
 use sampi_client::protocol::Unknown;
 use sampi_client::protocol::events::SessionEvent;
 use sampi_client::protocol::ui::{UiMethod, UiRequest};
@@ -23,6 +24,14 @@ const LAGGED: &str = "sampi.lagged";
 #[pyclass(frozen, subclass, extends = Event, module = "sampi")]
 pub(crate) struct UiEvent {
     request: UiRequest,
+}
+
+#[pymethods]
+impl UiEvent {
+    #[classattr]
+    fn __match_args__(py: Python<'_>) -> Py<PyTuple> {
+        PyTuple::empty(py).unbind()
+    }
 }
 
 impl Holds for UiEvent {
