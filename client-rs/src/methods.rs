@@ -189,6 +189,29 @@ impl RpcClient {
     }
 }
 
+/// Moving in the tree. Commands of Sampi.
+impl RpcClient {
+    /// Moves to another point of the session's tree.
+    pub fn navigate_tree(&self, navigation: &NavigateTree) -> Call<Navigated> {
+        self.call(navigation)
+    }
+
+    /// Marks an entry.
+    pub fn set_label(&self, entry_id: impl Into<EntryId>, label: impl Into<String>) -> Call<LabelSet> {
+        self.call(&SetLabel { entry_id: entry_id.into(), label: Some(label.into()) })
+    }
+
+    /// Takes the mark of an entry away.
+    pub fn remove_label(&self, entry_id: impl Into<EntryId>) -> Call<LabelSet> {
+        self.call(&SetLabel { entry_id: entry_id.into(), label: None })
+    }
+
+    /// Deletes the file of a session that no process has open.
+    pub fn delete_session(&self, session_path: impl Into<String>) -> Call<()> {
+        self.call(&DeleteSession { session_path: session_path.into() })
+    }
+}
+
 /// Questions.
 impl RpcClient {
     /// Asks for the session's state.
@@ -235,6 +258,11 @@ impl RpcClient {
     /// Asks for the text of the last assistant message that has any.
     pub fn get_last_assistant_text(&self) -> Call<Option<String>> {
         self.call(&GetLastAssistantText {}).map(|last| last.text)
+    }
+
+    /// Lists sessions on disk. A command of Sampi.
+    pub fn list_sessions(&self, wish: &ListSessions) -> Call<SessionList> {
+        self.call(wish)
     }
 
     /// Asks for the commands that a prompt can name with a slash.

@@ -3,6 +3,9 @@
 //! [`Command`], [`Command::NAMES`], the typed trait [`RpcCommand`] that both ends use and the JSON
 //! schema all follow from the one table below. Adding a command is one row here and one handler in the
 //! server; the compiler lists the rest.
+//!
+//! The first 33 commands are Pi's. `navigate_tree`, `set_label`, `list_sessions` and `delete_session` are
+//! ours: what Pi offers in its terminal interface alone.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +22,8 @@ mod query;
 mod queue;
 mod retry;
 mod session;
+mod sessions;
+mod tree;
 
 pub use bash::*;
 pub use compaction::*;
@@ -28,6 +33,8 @@ pub use query::*;
 pub use queue::*;
 pub use retry::*;
 pub use session::*;
+pub use sessions::*;
+pub use tree::*;
 
 /// A command with its name on the wire and the type of its result.
 pub trait RpcCommand: Serialize + DeserializeOwned + JsonSchema {
@@ -158,6 +165,10 @@ commands! {
     "get_last_assistant_text" => GetLastAssistantText -> LastAssistantText;
     "set_session_name" => SetSessionName;
     "get_commands" => GetCommands -> SlashCommands;
+    "navigate_tree" => NavigateTree -> Navigated;
+    "set_label" => SetLabel -> LabelSet;
+    "list_sessions" => ListSessions -> SessionList;
+    "delete_session" => DeleteSession;
 }
 
 #[cfg(test)]
@@ -165,8 +176,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_holds_the_33_commands_of_pi() {
-        assert_eq!(Command::NAMES.len(), 33);
+    fn the_table_holds_the_33_commands_of_pi_and_our_four() {
+        assert_eq!(Command::NAMES.len(), 33 + 4);
+        assert_eq!(Command::NAMES[33..], ["navigate_tree", "set_label", "list_sessions", "delete_session"]);
     }
 
     #[test]

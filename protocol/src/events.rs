@@ -150,6 +150,21 @@ events! {
         /// The entry.
         entry: Shared<SessionEntry>,
     }
+    /// Something is wrong with the session's file, and what became of it. An event of Sampi.
+    "session_diagnostic" => SessionDiagnostic {
+        /// The file.
+        path: String,
+        /// The line, from 1; absent when it concerns the file as a whole.
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            serialize_with = "number::optional_count::serialize",
+            deserialize_with = "number::optional_count::deserialize"
+        )]
+        line: Option<u64>,
+        /// What is wrong, and what became of it.
+        message: String,
+    }
     /// The session's display name changed.
     "session_info_changed" => SessionInfoChanged {
         /// The name; absent when it was taken away.

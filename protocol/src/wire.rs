@@ -75,6 +75,10 @@ impl JsonSchema for Unknown {
 
 /// Reads a value of type `T` from a JSON text; the error names the field.
 pub fn from_text<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, WireError> {
+    // Keeping track of the path costs as much as reading: it is done only for the error.
+    if let Ok(value) = serde_json::from_str(text) {
+        return Ok(value);
+    }
     let mut deserializer = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut deserializer)
         .map_err(|error| WireError::at(&error.path().to_string(), error.inner()))
@@ -82,6 +86,9 @@ pub fn from_text<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, WireError> 
 
 /// Reads a value of type `T` from parsed JSON; the error names the field.
 pub fn from_value<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, WireError> {
+    if let Ok(value) = T::deserialize(&value) {
+        return Ok(value);
+    }
     serde_path_to_error::deserialize(value)
         .map_err(|error| WireError::at(&error.path().to_string(), error.inner()))
 }

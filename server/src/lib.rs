@@ -4,7 +4,9 @@
 
 pub mod agent;
 pub mod cli;
+pub mod export;
 pub mod extensions;
+mod images;
 pub mod llm;
 pub mod modes;
 pub mod process;

@@ -67,8 +67,8 @@ async fn header_message_and_earlier_entries_are_on_disk_before_the_prompt_is_ack
     let llm = FakeLlm::start().await;
     llm.push(Reply::silence());
     let daemon = Daemon::builder(&llm).args(["--name", "early"]).spawn().await;
-    daemon.prompt("keep this").await;
     let file = session_file(&daemon).await;
+    daemon.prompt("keep this").await;
     let lines = lines_of(&file);
     let kinds: Vec<&Value> = lines.iter().map(|line| &line["type"]).collect();
     assert_eq!(kinds[0], "session");

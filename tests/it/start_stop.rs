@@ -261,7 +261,7 @@ async fn the_process_exits_only_when_all_output_is_flushed() {
 // case 20
 #[tokio::test]
 async fn a_slow_reader_holds_up_the_model_keeps_memory_bounded_and_loses_nothing() {
-    const PIECES: usize = 20_000;
+    const PIECES: usize = 6_000;
     const PIECE: usize = 4_000;
     let llm = FakeLlm::start().await;
     let end = Gate::new();

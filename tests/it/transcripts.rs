@@ -223,7 +223,6 @@ async fn models_levels_and_names() {
         json!({ "type": "set_session_name", "name": " second\nname " }),
         json!({ "type": "set_steering_mode", "mode": "all" }),
         json!({ "type": "get_available_models" }),
-        json!({ "type": "get_last_assistant_text" }),
         json!({ "type": "get_session_stats" }),
     ] {
         daemon.ok(command).await;

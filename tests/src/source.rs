@@ -111,7 +111,8 @@ fn read_path(code: &[char], mut at: usize, mut path: String, paths: &mut Vec<Str
                     at += 1;
                 }
                 if at >= code.len() || !is_word(code[at]) {
-                    return at;
+                    // Behind the closing brace, or behind `*`, which names nothing.
+                    return at + 1;
                 }
                 at = read_path(code, at, path.clone(), paths);
                 // An alias belongs to the path before it.

@@ -1,5 +1,6 @@
 //! Running cargo: tests, lints, formatting, builds.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -15,13 +16,15 @@ pub(crate) enum Profile {
 /// All tests, with cargo-nextest if it is installed, and the documentation examples.
 pub(crate) fn test() -> anyhow::Result<()> {
     // Tests start the daemon as a program.
-    cargo(&["build", "--package", "sampi-server", "--bin", "sampi"])?;
+    let daemon = build_daemon(Profile::Debug)?;
+    // nextest runs no documentation examples; they come first so that the summary of all comes last.
+    cargo(&["test", "--workspace", "--doc"])?;
+    // The client's tests of a real agent, which may also be Pi, do not find the daemon by themselves.
+    let real = ["test", "--package", "sampi-client", "--test", "it", "--", "--ignored", "real::"];
+    cargo_with(&real, &[("SAMPI_TEST_AGENT", daemon.as_os_str())])?;
     if has_nextest() {
-        // nextest runs no documentation examples; they come first so that its summary comes last.
-        cargo(&["test", "--workspace", "--doc"])?;
         cargo(&["nextest", "run", "--workspace", "--all-targets", "--no-fail-fast"])
     } else {
-        cargo(&["test", "--workspace", "--doc"])?;
         cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast"])
     }
 }
@@ -60,8 +63,14 @@ fn target_dir() -> anyhow::Result<PathBuf> {
 }
 
 fn cargo(args: &[&str]) -> anyhow::Result<()> {
+    cargo_with(args, &[])
+}
+
+fn cargo_with(args: &[&str], env: &[(&str, &OsStr)]) -> anyhow::Result<()> {
     println!("$ cargo {}", args.join(" "));
-    let status = Command::new(cargo_path()).args(args).current_dir(root()).status().context("cargo")?;
+    let mut command = Command::new(cargo_path());
+    command.args(args).envs(env.iter().copied()).current_dir(root());
+    let status = command.status().context("cargo")?;
     ensure!(status.success(), "cargo {} failed: {status}", args.join(" "));
     Ok(())
 }

@@ -242,7 +242,7 @@ async fn stopping_closes_the_input_and_waits_for_the_peer() {
 
 #[tokio::test]
 async fn every_command_has_a_method_that_sends_its_name() {
-    use sampi_client::protocol::commands::QueueMode;
+    use sampi_client::protocol::commands::{ListSessions, NavigateTree, QueueMode};
     let (client, mut peer) = pair();
     let names = tokio::spawn(async move {
         let mut names = Vec::new();
@@ -289,6 +289,10 @@ async fn every_command_has_a_method_that_sends_its_name() {
         client.get_last_assistant_text(),
         client.set_session_name("x"),
         client.get_commands(),
+        client.navigate_tree(&NavigateTree::default()),
+        client.set_label("e", "x"),
+        client.list_sessions(&ListSessions::default()),
+        client.delete_session("x"),
     );
     drop(client);
     assert_eq!(names.await.unwrap(), Command::NAMES);

@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 
 use sampi_protocol::Shared;
 use sampi_protocol::commands::{Disposition, StreamingBehavior};
-use sampi_protocol::data::{AgentMessage, CompactionReason};
+use sampi_protocol::data::{AgentMessage, CompactionReason, ImageContent};
+use sampi_protocol::events::ExtensionError;
 
 use super::compaction::Then;
 use super::queues::{QueueKind, user_message};
 use super::{Agent, AgentError, Inbox, InboxMessage, Outcome, Ticket};
 use crate::extensions::{Input, InputVerdict};
+use crate::images::{self, Resize};
 
 /// How a message is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub enum PromptMode {
     FollowUp,
 }
 
-/// Messages that an extension looks at, one at a time and in order.
+/// Messages that an extension looks at, or whose images are made ready, one at a time and in order.
 #[derive(Default)]
 pub(super) struct Intake {
     waiting: VecDeque<(Ticket, Input, PromptMode)>,
@@ -51,7 +53,8 @@ impl Intake {
 impl Agent {
     /// Takes a message in. The ticket is done once it is accepted or refused.
     pub fn submit(&mut self, ticket: Ticket, input: Input, mode: PromptMode) {
-        if self.extension.is_active() {
+        // Work on images takes time, and what came first must stay first.
+        if self.extension.is_active() || !input.images.is_empty() || !self.intake.is_empty() {
             self.intake.waiting.push_back((ticket, input, mode));
             self.check_next_input();
         } else {
@@ -67,8 +70,14 @@ impl Agent {
         self.intake.checking = Some((ticket, mode));
         self.intake.start_cancelled = false;
         let (extension, inbox) = (self.extension.clone(), self.inbox_writer.clone());
+        let resize = if self.settings.images.auto_resize { Resize::ToFit } else { Resize::Never };
         tokio::spawn(async move {
-            let verdict = extension.input(input).await;
+            let verdict = match extension.input(input).await {
+                InputVerdict::Continue(input) if !input.images.is_empty() => {
+                    InputVerdict::Continue(prepare_images(input, resize).await)
+                }
+                verdict => verdict,
+            };
             inbox.send(Inbox(InboxMessage::Intake(Checked(verdict)))).await.ok();
         });
     }
@@ -89,24 +98,41 @@ impl Agent {
     }
 
     fn accept(&mut self, ticket: Ticket, input: Input, mode: PromptMode) {
+        if mode == PromptMode::Prompt(None) && self.is_busy() {
+            let text = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') \
+                        to queue the message.";
+            self.done(ticket, Outcome::Accepted(Err(AgentError::Busy(text.to_owned()))));
+            return;
+        }
+        let input = self.expand(input);
         let queue = match mode {
             PromptMode::Steer => QueueKind::Steering,
             PromptMode::FollowUp => QueueKind::FollowUp,
-            PromptMode::Prompt(_) if !self.is_busy() => {
+            PromptMode::Prompt(Some(StreamingBehavior::Steer)) if self.is_busy() => QueueKind::Steering,
+            PromptMode::Prompt(Some(StreamingBehavior::FollowUp)) if self.is_busy() => QueueKind::FollowUp,
+            PromptMode::Prompt(_) => {
                 self.start_prompt(ticket, input);
-                return;
-            }
-            PromptMode::Prompt(Some(StreamingBehavior::Steer)) => QueueKind::Steering,
-            PromptMode::Prompt(Some(StreamingBehavior::FollowUp)) => QueueKind::FollowUp,
-            PromptMode::Prompt(None) => {
-                let text = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') \
-                            to queue the message.";
-                self.done(ticket, Outcome::Accepted(Err(AgentError::Busy(text.to_owned()))));
                 return;
             }
         };
         self.enqueue(queue, input);
         self.done(ticket, Outcome::Accepted(Ok(Disposition::Queued)));
+    }
+
+    /// Puts in what a message stands for that names a skill or a prompt template.
+    fn expand(&mut self, input: Input) -> Input {
+        match self.resources.expand(&input.text) {
+            Ok(None) => input,
+            Ok(Some(text)) => Input { text, ..input },
+            Err(error) => {
+                self.emit(ExtensionError {
+                    extension_path: error.path.clone(),
+                    event: "skill_expansion".to_owned(),
+                    error: error.to_string(),
+                });
+                input
+            }
+        }
     }
 
     fn start_prompt(&mut self, ticket: Ticket, input: Input) {
@@ -151,4 +177,32 @@ impl Agent {
         self.session.save()?;
         Ok(messages)
     }
+}
+
+/// Makes the images of a message ready to be sent; what is no image is left out with a note.
+async fn prepare_images(input: Input, resize: Resize) -> Input {
+    let Input { text, images, mut notes } = input;
+    let prepared = tokio::task::spawn_blocking(move || -> Vec<_> {
+        images.iter().map(|image| images::prepare(&image.data, resize)).collect()
+    });
+    let mut ready = Vec::new();
+    match prepared.await {
+        Ok(prepared) => {
+            for image in prepared {
+                match image {
+                    Ok(image) => {
+                        notes.extend(image.notes);
+                        let mime_type = image.mime_type.to_owned();
+                        ready.push(ImageContent { data: image.data, mime_type, ..ImageContent::default() });
+                    }
+                    Err(note) => notes.push(note),
+                }
+            }
+        }
+        Err(error) => {
+            tracing::error!(%error, "the images of a message could not be read");
+            notes.push("[Images omitted: they could not be read.]".to_owned());
+        }
+    }
+    Input { text, images: ready, notes }
 }

@@ -9,35 +9,39 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sampi_protocol::Shared;
-use sampi_protocol::commands::{BashResult, Disposition};
+use sampi_protocol::commands::{BashResult, Disposition, ExportedHtml, Navigated, SessionList};
 use sampi_protocol::data::{AgentMessage, CompactionResult, Model, SessionEntry, ThinkingLevel};
-use sampi_protocol::events::SessionEvent;
+use sampi_protocol::events::{SessionDiagnostic, SessionEvent};
 use tokio::sync::mpsc;
 
 use crate::extensions::Extension;
 use crate::llm::{CacheRetention, Providers};
-use crate::resources::Environment;
 use crate::resources::models::ModelRegistry;
 use crate::resources::settings::Settings;
 use crate::resources::system_prompt::PromptSources;
+use crate::resources::{Environment, Resources};
 use crate::session::{NewEntry, Session, SessionError};
-use crate::tools::Tool;
+use crate::tools::{Tool, ToolSet};
 
 mod bash;
 mod compaction;
 mod context_usage;
+mod export;
 mod intake;
 mod link;
 mod models;
+mod preferences;
 mod prompt;
 mod queries;
 mod queues;
 mod recovery;
 mod run;
+mod session_shelf;
 mod sessions;
 mod settle;
 mod summaries;
 mod tool_calls;
+mod tree;
 mod turn;
 
 pub use bash::BashVisibility;
@@ -47,6 +51,7 @@ use queues::Queues;
 use recovery::Recovery;
 pub use sessions::SessionChange;
 use settle::ActiveRun;
+pub use tree::{Leaving, Navigation};
 
 /// Messages that may wait in the inbox before the tasks that write them are slowed down.
 const INBOX_CAPACITY: usize = 256;
@@ -79,6 +84,14 @@ pub enum Outcome {
     Compacted(Result<CompactionResult, AgentError>),
     /// The session changed.
     SessionChanged(Result<SessionChanged, AgentError>),
+    /// The session is at another point of its tree.
+    Navigated(Result<Box<Navigated>, AgentError>),
+    /// Sessions were listed.
+    Listed(Result<SessionList, AgentError>),
+    /// A session was deleted.
+    Deleted(Result<(), AgentError>),
+    /// The session was written as a page.
+    Exported(Result<ExportedHtml, AgentError>),
 }
 
 /// How a change of session ended.
@@ -141,8 +154,14 @@ pub struct AgentParts {
     pub cache_retention: CacheRetention,
     /// The tools that the model may call.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// Every tool that there is.
+    pub available_tools: ToolSet,
+    /// True when a resumed session brings back the tools that it had.
+    pub tools_follow_session: bool,
     /// What the user says instead of, and after, our own system prompt.
     pub prompt: PromptSources,
+    /// Skills, prompt templates and instruction files.
+    pub resources: Resources,
     /// The seam for extensions.
     pub extension: Arc<dyn Extension>,
     /// The model to start with.
@@ -153,6 +172,10 @@ pub struct AgentParts {
     pub scope: Vec<(Model, Option<ThinkingLevel>)>,
     /// Where new session files go; `None` keeps sessions in memory.
     pub sessions_root: Option<SessionsRoot>,
+    /// The file that keeps settings which commands change; `None` keeps them in memory.
+    pub settings_file: Option<PathBuf>,
+    /// The session's display name.
+    pub name: Option<String>,
 }
 
 /// Where new session files go.
@@ -174,6 +197,7 @@ pub struct Agent {
     cache_retention: CacheRetention,
     tools: Arc<[Arc<dyn Tool>]>,
     prompt: PromptSources,
+    resources: Resources,
     extension: Arc<dyn Extension>,
     model: Option<Model>,
     thinking: ThinkingLevel,
@@ -182,6 +206,7 @@ pub struct Agent {
     queues: Queues,
     recovery: Recovery,
     intake: intake::Intake,
+    preferences: preferences::Preferences,
     run: Option<ActiveRun>,
     bash: bash::BashRuns,
     waiting_for_idle: Vec<Ticket>,
@@ -189,6 +214,11 @@ pub struct Agent {
     waiting_compactions: Vec<(Ticket, Option<String>)>,
     compaction: Option<compaction::ActiveCompaction>,
     next_compaction: u64,
+    navigation: Option<tree::ActiveNavigation>,
+    listing: usize,
+    reported_diagnostics: usize,
+    available_tools: ToolSet,
+    tools_follow_session: bool,
     auto_compaction: bool,
     next_run: u64,
     outbox: VecDeque<Output>,
@@ -208,6 +238,9 @@ enum InboxMessage {
     SessionChecked(sessions::Checked),
     Compacted(compaction::Compacted),
     Event(SessionEvent),
+    PreferenceWritten,
+    Navigation(tree::NavigationMessage),
+    Shelf(session_shelf::ShelfMessage),
 }
 
 impl Agent {
@@ -226,12 +259,14 @@ impl Agent {
             cache_retention: parts.cache_retention,
             tools: parts.tools.into(),
             prompt: parts.prompt,
+            resources: parts.resources,
             extension: parts.extension,
             model: parts.model,
             thinking: parts.thinking,
             scope: parts.scope,
             sessions_root: parts.sessions_root,
             intake: intake::Intake::default(),
+            preferences: preferences::Preferences::new(parts.settings_file),
             run: None,
             bash: bash::BashRuns::default(),
             waiting_for_idle: Vec::new(),
@@ -239,11 +274,20 @@ impl Agent {
             waiting_compactions: Vec::new(),
             compaction: None,
             next_compaction: 0,
+            navigation: None,
+            listing: 0,
+            reported_diagnostics: 0,
+            available_tools: parts.available_tools,
+            tools_follow_session: parts.tools_follow_session,
             next_run: 0,
             outbox: VecDeque::new(),
             inbox,
             inbox_writer,
         };
+        if let Some(name) = &parts.name {
+            agent.set_session_name(name)?;
+        }
+        agent.adopt_session_tools();
         agent.note_model_and_thinking()?;
         Ok(agent)
     }
@@ -264,6 +308,9 @@ impl Agent {
             InboxMessage::SessionChecked(checked) => self.handle_session_checked(checked),
             InboxMessage::Compacted(compacted) => self.handle_compacted(compacted),
             InboxMessage::Event(event) => self.emit(event),
+            InboxMessage::PreferenceWritten => self.handle_preference_written(),
+            InboxMessage::Navigation(message) => self.handle_navigation(message),
+            InboxMessage::Shelf(message) => self.handle_shelf(message),
         }
     }
 
@@ -279,12 +326,16 @@ impl Agent {
 
     /// True while something is under way that `abort` stops.
     fn is_busy(&self) -> bool {
-        self.is_streaming() || self.compaction.is_some()
+        self.is_streaming() || self.compaction.is_some() || self.navigation.is_some()
     }
 
     /// True when nothing is under way: no run, no compaction, no shell command, no input being checked.
     pub fn is_idle(&self) -> bool {
-        !self.is_busy() && self.bash.is_empty() && self.intake.is_empty()
+        !self.is_busy()
+            && self.bash.is_empty()
+            && self.intake.is_empty()
+            && self.preferences.is_idle()
+            && self.listing == 0
     }
 
     /// The session.
@@ -310,12 +361,38 @@ impl Agent {
     /// Appends a message to the session.
     fn record(&mut self, message: AgentMessage) -> Result<Shared<AgentMessage>, SessionError> {
         let message = Shared::new(message);
-        self.session.append(NewEntry::Message(message.clone()))?;
+        self.append(NewEntry::Message(message.clone()))?;
         Ok(message)
     }
 
     fn append(&mut self, entry: NewEntry) -> Result<Shared<SessionEntry>, SessionError> {
-        self.session.append(entry)
+        self.make_writable()?;
+        let appended = self.session.append(entry);
+        self.report_diagnostics();
+        appended
+    }
+
+    /// A session that another process had when it was opened can be written once that process is done.
+    fn make_writable(&mut self) -> Result<(), SessionError> {
+        if self.session.is_read_only() { self.session.lock_for_append() } else { Ok(()) }
+    }
+
+    /// Tells the host what was found wrong with the session's file, each once.
+    pub fn report_diagnostics(&mut self) {
+        let path = self.session.file().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        let news: Vec<SessionDiagnostic> = self
+            .session
+            .diagnostics()
+            .iter()
+            .skip(self.reported_diagnostics)
+            .map(|diagnostic| SessionDiagnostic {
+                path: path.clone(),
+                line: (diagnostic.line > 0).then_some(diagnostic.line),
+                message: diagnostic.message.clone(),
+            })
+            .collect();
+        self.reported_diagnostics += news.len();
+        news.into_iter().for_each(|diagnostic| self.emit(diagnostic));
     }
 }
 

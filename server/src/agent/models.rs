@@ -95,7 +95,7 @@ impl Agent {
 
     /// Notes model and thinking level in a session that does not have them yet.
     pub(super) fn note_model_and_thinking(&mut self) -> Result<(), AgentError> {
-        let Some(model) = &self.model else { return Ok(()) };
+        let Some(model) = self.model.as_ref().filter(|_| !self.session.is_read_only()) else { return Ok(()) };
         let wanted = (model.provider.clone(), model.id.clone());
         let level = self.thinking.as_str();
         let context = self.session.context();

@@ -3,6 +3,7 @@
 use sampi_protocol::data::AgentMessage;
 
 use super::{Agent, now_millis};
+use crate::resources::skills::skills_section;
 use crate::resources::system_prompt::{PromptInput, PromptTool, SystemState, build_system, diff_system};
 
 impl Agent {
@@ -18,11 +19,13 @@ impl Agent {
                 guidelines: tool.guidelines(),
             })
             .collect();
+        let has_tool = |name: &str| tools.iter().any(|tool| tool.definition.name == name);
+        let skills = skills_section(&self.resources.skills, has_tool);
         let wanted = build_system(&PromptInput {
             tools: &tools,
             sources: &self.prompt,
-            context_files: &[],
-            sections: &[],
+            context_files: &self.resources.context_files,
+            sections: skills.as_slice(),
             cwd: self.session.cwd(),
             date: Some(&jiff::ZonedDateTime::now().strftime("%F").to_string()),
             timestamp: now_millis(),

@@ -1,7 +1,7 @@
 //! Questions about the conversation.
 
 use sampi_protocol::Shared;
-use sampi_protocol::commands::{SessionState, SessionStats, TokenTotals};
+use sampi_protocol::commands::{SessionState, SessionStats, SlashCommands, TokenTotals};
 use sampi_protocol::data::AgentMessage;
 use sampi_protocol::events::SessionInfoChanged;
 
@@ -61,6 +61,11 @@ impl Agent {
         self.session.last_assistant_text()
     }
 
+    /// The commands that a prompt can name with a slash.
+    pub fn commands(&self) -> SlashCommands {
+        SlashCommands { commands: self.resources.commands() }
+    }
+
     /// Sets the session's display name.
     pub fn set_session_name(&mut self, name: &str) -> Result<(), AgentError> {
         let name = name
@@ -75,11 +80,6 @@ impl Agent {
         self.append(NewEntry::SessionInfo { name: Some(name.clone()) })?;
         self.emit(SessionInfoChanged { name: Some(name) });
         Ok(())
-    }
-
-    /// Turns automatic compaction on or off.
-    pub fn set_auto_compaction(&mut self, enabled: bool) {
-        self.auto_compaction = enabled;
     }
 
     fn session_file(&self) -> Option<String> {

@@ -59,16 +59,6 @@ impl Agent {
         cleared
     }
 
-    /// Sets how steering messages are delivered.
-    pub fn set_steering_mode(&mut self, mode: QueueMode) {
-        self.queues.steering_mode = mode;
-    }
-
-    /// Sets how follow-up messages are delivered.
-    pub fn set_follow_up_mode(&mut self, mode: QueueMode) {
-        self.queues.follow_up_mode = mode;
-    }
-
     pub(super) fn enqueue(&mut self, kind: QueueKind, input: Input) {
         self.queues.queue(kind).0.push_back(input);
         self.emit_queue_update();
@@ -99,6 +89,7 @@ impl Agent {
 pub(super) fn user_message(input: Input) -> AgentMessage {
     let mut blocks = vec![ContentBlock::text(input.text)];
     blocks.extend(input.images.into_iter().map(ContentBlock::Image));
+    blocks.extend(input.notes.into_iter().map(ContentBlock::text));
     AgentMessage::User(UserMessage {
         content: Content::Blocks(blocks),
         timestamp: now_millis(),

@@ -13,7 +13,7 @@ use crate::session::NewEntry;
 
 /// The state of retries.
 pub(super) struct Recovery {
-    enabled: bool,
+    pub(super) enabled: bool,
     max_retries: u32,
     base_delay: Duration,
     max_delay: Duration,
@@ -64,11 +64,6 @@ impl Recovery {
 }
 
 impl Agent {
-    /// Turns automatic retry on or off.
-    pub fn set_auto_retry(&mut self, enabled: bool) {
-        self.recovery.enabled = enabled;
-    }
-
     /// Ends the wait before a retry, and with it the retrying.
     pub fn abort_retry(&mut self) {
         if self.recovery.is_waiting() {

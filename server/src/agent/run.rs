@@ -127,6 +127,7 @@ async fn answer(
     let started = partial.is_some();
     extension.after_provider_response(&completion).await;
     let Completion { mut message, failure } = completion;
+    message.error_message = message.error_message.map(|text| plan.request.credentials.redact(&text));
     message.thinking_level = Some(thinking.as_str().to_owned());
     message.duration_ms = Some(u64::try_from(started_at.elapsed().as_millis()).unwrap_or(u64::MAX));
     let message = AgentMessage::Assistant(message);

@@ -6,6 +6,7 @@ use sampi_protocol::data::{EntryId, ThinkingLevel};
 
 use super::{Agent, AgentError, Inbox, InboxMessage, Outcome, SessionChanged, SessionsRoot, Ticket};
 use crate::extensions::SessionTransition;
+use crate::resources::system_prompt::SystemState;
 use crate::session::{NewSessionOptions, Session, listing};
 
 /// A change of session.
@@ -103,9 +104,11 @@ impl Agent {
         };
         self.flush_bash_messages();
         self.session = session;
+        self.reported_diagnostics = 0;
+        self.report_diagnostics();
         self.queues.take_all();
         self.recovery.reset();
-        self.adopt_session_model();
+        self.adopt_session_state();
         self.note_model_and_thinking()?;
         Ok(SessionChanged { cancelled: false, text })
     }
@@ -124,8 +127,19 @@ impl Agent {
         self.sessions_root.as_ref().map(|root| root.dir(self.session.cwd()))
     }
 
-    /// A session that names its model and thinking level brings them along.
-    fn adopt_session_model(&mut self) {
+    /// A session brings back the tools that it had, unless the user chose others.
+    pub(super) fn adopt_session_tools(&mut self) {
+        let context = self.session.context();
+        let state = SystemState::replay(context.messages.iter().map(|kept| &*kept.message));
+        if self.tools_follow_session && !state.is_empty() {
+            let tools = state.tools().iter().filter_map(|tool| self.available_tools.get(&tool.name));
+            self.tools = tools.cloned().collect();
+        }
+    }
+
+    /// A session that names its model, its thinking level and its tools brings them along.
+    pub(super) fn adopt_session_state(&mut self) {
+        self.adopt_session_tools();
         let context = self.session.context();
         let (model, level) = (context.model.clone(), context.thinking_level.clone());
         if let Some((provider, id)) = model

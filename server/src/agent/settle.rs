@@ -104,6 +104,9 @@ impl Agent {
         if let Some(compaction) = &self.compaction {
             compaction.cancel.cancel();
         }
+        if let Some(navigation) = &self.navigation {
+            navigation.cancel.cancel();
+        }
         let Some(run) = &mut self.run else { return };
         run.aborted = true;
         run.cancel.cancel();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sampi_protocol::data::{CompactionReason, Model, StopReason, ThinkingLevel};
+use sampi_protocol::Shared;
+use sampi_protocol::data::{AgentMessage, CompactionReason, Model, StopReason, ThinkingLevel};
 use sampi_protocol::events::{
     SessionEvent, SummarizationRetryAttemptStart, SummarizationRetryFinished, SummarizationRetryScheduled,
 };
@@ -17,7 +18,8 @@ use crate::BoxFuture;
 use crate::llm::{Completion, Credentials, ModelRequest, Provider, RequestOptions};
 use crate::resources::models::ModelRegistry;
 use crate::session::compaction::{
-    Preparation, Summary, SummaryLimits, SummaryReply, SummaryRequest, summarise,
+    FileOperations, Preparation, Summary, SummaryLimits, SummaryReply, SummaryRequest, summarise,
+    summarise_branch,
 };
 
 /// Updates of the answer that may wait; nobody looks at them.
@@ -34,6 +36,7 @@ pub(super) enum SummaryFailure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Compaction(CompactionReason),
+    BranchSummary,
 }
 
 impl Source {
@@ -41,6 +44,9 @@ impl Source {
         match self {
             Self::Compaction(reason) => {
                 SummarizationRetryAttemptStart { source: "compaction".to_owned(), reason: Some(reason) }
+            }
+            Self::BranchSummary => {
+                SummarizationRetryAttemptStart { source: "branchSummary".to_owned(), reason: None }
             }
         }
     }
@@ -105,6 +111,19 @@ impl SummaryTask {
         summarise(preparation, instructions, self.limits(), &ask).await
     }
 
+    /// Summarises a branch that is left.
+    pub(super) async fn branch(
+        &self,
+        messages: &[Shared<AgentMessage>],
+        files: FileOperations,
+        instructions: Option<&str>,
+    ) -> Result<Summary, SummaryFailure> {
+        let ask = |request: SummaryRequest| -> BoxFuture<'_, Result<SummaryReply, SummaryFailure>> {
+            Box::pin(self.ask(request))
+        };
+        summarise_branch(messages, files, instructions, self.limits(), &ask).await
+    }
+
     fn limits(&self) -> SummaryLimits {
         SummaryLimits { context_window: self.model.context_window, max_tokens: self.model.max_tokens }
     }
@@ -123,7 +142,10 @@ impl SummaryTask {
             let message = completion.message;
             let error = match message.stop_reason {
                 StopReason::Aborted => return Err(SummaryFailure::Cancelled),
-                StopReason::Error => message.error_message.unwrap_or_else(|| "the request failed".to_owned()),
+                StopReason::Error => {
+                    let error = message.error_message.unwrap_or_else(|| "the request failed".to_owned());
+                    credentials.redact(&error)
+                }
                 _ if message.text().trim().is_empty() => "the model answered without a summary".to_owned(),
                 _ => {
                     self.finish_retries(attempt).await;

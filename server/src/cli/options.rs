@@ -248,7 +248,7 @@ pub(super) const GROUPS: &[(&str, &[Spec])] = &[
                 Value("text|file"),
                 "Add to the system prompt. Repeatable.",
             ),
-            later(
+            now(
                 Opt::NoContextFiles,
                 "--no-context-files",
                 "-nc",
@@ -262,16 +262,16 @@ pub(super) const GROUPS: &[(&str, &[Spec])] = &[
         &[
             later(Opt::Extension, "--extension", "-e", Value("path"), "Load an extension. Repeatable."),
             later(Opt::NoExtensions, "--no-extensions", "-ne", Nothing, "Load no extension but those of -e."),
-            later(Opt::Skill, "--skill", "", Value("path"), "Load a skill. Repeatable."),
-            later(Opt::NoSkills, "--no-skills", "-ns", Nothing, "Load no skill but those of --skill."),
-            later(
+            now(Opt::Skill, "--skill", "", Value("path"), "Load a skill. Repeatable."),
+            now(Opt::NoSkills, "--no-skills", "-ns", Nothing, "Load no skill but those of --skill."),
+            now(
                 Opt::PromptTemplate,
                 "--prompt-template",
                 "",
                 Value("path"),
                 "Load a prompt template. Repeatable.",
             ),
-            later(
+            now(
                 Opt::NoPromptTemplates,
                 "--no-prompt-templates",
                 "-np",

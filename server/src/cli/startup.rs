@@ -9,7 +9,7 @@ use crate::resources::models::{
     ThinkingWish, default_thinking,
 };
 use crate::resources::paths::{CACHE_RETENTION_VARIABLE, SessionDirWish, SessionsDir};
-use crate::resources::settings::{LoadedSettings, Settings};
+use crate::resources::settings::{LoadedSettings, ResourceLists, Settings};
 use crate::resources::system_prompt::{PromptError, PromptSources, PromptWish};
 use crate::resources::{Environment, Paths};
 
@@ -17,6 +17,10 @@ use crate::resources::{Environment, Paths};
 pub struct Startup {
     /// The settings.
     pub settings: Settings,
+    /// The user's lists of resources.
+    pub user_resources: ResourceLists,
+    /// The trusted project's lists of resources.
+    pub project_resources: ResourceLists,
     /// True when the project's own configuration counts.
     pub project_trusted: bool,
     /// The models.
@@ -66,8 +70,13 @@ impl Startup {
         paths: &Paths,
         on_request: Vec<Model>,
     ) -> Result<Self, StartupError> {
-        let LoadedSettings { settings, project_trusted, warnings: settings_warnings } =
-            Settings::load(paths, config.trust);
+        let LoadedSettings {
+            settings,
+            user_resources,
+            project_resources,
+            project_trusted,
+            warnings: settings_warnings,
+        } = Settings::load(paths, config.trust);
         let mut warnings = config.warnings.clone();
         warnings.extend(settings_warnings);
         let mut registry = ModelRegistry::load(environment, paths, on_request);
@@ -113,6 +122,8 @@ impl Startup {
         };
         Ok(Self {
             settings,
+            user_resources,
+            project_resources,
             project_trusted,
             registry,
             requested,

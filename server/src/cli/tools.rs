@@ -26,6 +26,11 @@ pub struct ToolSelection {
 }
 
 impl ToolSelection {
+    /// True when the command line says nothing about tools, so that a resumed session keeps its own.
+    pub fn follows_session(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The tools to enable, of those that are built in, and the entries that name none of them.
     ///
     /// `defaults` are the default tools of the settings, `known` the names of all tools in their order.

@@ -17,6 +17,8 @@ pub struct Input {
     pub text: String,
     /// Images that go with it.
     pub images: Vec<ImageContent>,
+    /// What the model should know of the images, such as that one was left out.
+    pub notes: Vec<String>,
 }
 
 /// What an extension did with a message.
@@ -59,6 +61,8 @@ pub enum SessionTransition {
     Fork(String),
     /// `clone`
     Clone,
+    /// `navigate_tree`, to this entry.
+    Navigate(String),
 }
 
 /// The points at which the agent calls out. Points that return a value may change what happens.

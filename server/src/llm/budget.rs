@@ -20,11 +20,7 @@ const LEAST_OUTPUT: u64 = 1024;
 /// The most output tokens to ask for: what was wanted, as far as the model and its context allow.
 pub(crate) fn output_limit(request: &ModelRequest, transcript: &Transcript<'_>) -> u64 {
     let model = &request.model;
-    let wanted = match request.options.max_tokens {
-        Some(wanted) if model.max_tokens > 0 => wanted.min(model.max_tokens),
-        Some(wanted) => wanted,
-        None => model.max_tokens,
-    };
+    let wanted = request.options.max_tokens.unwrap_or(model.max_tokens);
     if model.context_window == 0 {
         return wanted;
     }
@@ -78,7 +74,9 @@ fn turn_tokens(turn: &Turn<'_>) -> u64 {
         Turn::Assistant(parts) => parts
             .iter()
             .map(|part| match part {
-                AssistantPart::Text(text) | AssistantPart::Thinking { text, .. } => text_tokens(text.len()),
+                AssistantPart::Text { text, .. } | AssistantPart::Thinking { text, .. } => {
+                    text_tokens(text.len())
+                }
                 AssistantPart::ToolCall { name, arguments, .. } => {
                     let values: usize = arguments.values().map(|value| value.to_string().len()).sum();
                     text_tokens(name.len() + values)
@@ -97,4 +95,38 @@ fn part_tokens(part: &Part<'_>) -> u64 {
 
 fn text_tokens(chars: usize) -> u64 {
     (chars as f64 / CHARS_PER_TOKEN).ceil() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::llm::testing::{answer, model, request, user};
+
+    fn limit(window: u64, wanted: Option<u64>, messages: Value) -> u64 {
+        let model = model("x", json!({ "contextWindow": window, "maxTokens": 8192 }));
+        let mut request = request(model, ThinkingLevel::Off, messages);
+        request.options.max_tokens = wanted;
+        output_limit(&request, &Transcript::new(&request, str::to_owned))
+    }
+
+    #[test]
+    fn the_output_is_limited_by_what_is_wanted_and_by_what_the_context_leaves() {
+        let long = json!([user(&"y".repeat(4000))]);
+        assert_eq!(limit(100_000, None, long.clone()), 8192);
+        assert_eq!(limit(100_000, Some(77), long.clone()), 77);
+        assert_eq!(limit(0, None, long.clone()), 8192);
+        assert_eq!(limit(9000, None, long.clone()), 9000 - 4096 - 1143);
+        assert_eq!(limit(3000, None, long), LEAST_OUTPUT);
+    }
+
+    #[test]
+    fn the_usage_of_the_last_answer_counts_for_all_before_it() {
+        let mut said = answer("x", "stop", json!([{ "type": "text", "text": "a" }]));
+        said["usage"] =
+            json!({ "input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 2000 });
+        let talk = json!([user(&"y".repeat(40_000)), said, user(&"z".repeat(350))]);
+        assert_eq!(limit(10_000, None, talk), 10_000 - 4096 - 2000 - 100);
+    }
 }

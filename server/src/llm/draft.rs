@@ -128,6 +128,33 @@ impl Draft {
         }
     }
 
+    /// Sets what a block holds in whole, without reporting it: its end will say it.
+    pub(crate) fn replace(&mut self, index: usize, whole: &str) {
+        match self.message.content.get_mut(index) {
+            Some(ContentBlock::Text(block)) => whole.clone_into(&mut block.text),
+            Some(ContentBlock::Thinking(block)) => whole.clone_into(&mut block.thinking),
+            Some(ContentBlock::ToolCall(_)) => {
+                if let Some(open) = self.open.iter_mut().find(|open| open.index == index) {
+                    whole.clone_into(&mut open.arguments);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The text of a tool call's arguments so far.
+    pub(crate) fn arguments(&self, index: usize) -> &str {
+        self.open.iter().find(|open| open.index == index).map_or("", |open| &open.arguments)
+    }
+
+    /// The text block at an index.
+    pub(crate) fn text_mut(&mut self, index: usize) -> Option<&mut TextContent> {
+        match self.message.content.get_mut(index) {
+            Some(ContentBlock::Text(block)) => Some(block),
+            _ => None,
+        }
+    }
+
     /// The thinking block at an index.
     pub(crate) fn thinking_mut(&mut self, index: usize) -> Option<&mut ThinkingContent> {
         match self.message.content.get_mut(index) {
@@ -186,9 +213,8 @@ impl Draft {
         for open in std::mem::take(&mut self.open) {
             // Half of a call is no call: its arguments are kept only when they are whole.
             self.finish_block(&open);
-            if (error.is_some() || stop_reason == StopReason::Aborted)
-                && let Some(call) = self.tool_call_mut(open.index)
-            {
+            let cut = error.is_some() || stop_reason == StopReason::Aborted;
+            if let Some(call) = self.tool_call_mut(open.index).filter(|_| cut) {
                 call.arguments_error = None;
             }
         }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use sampi_protocol::data::StopReason;
+use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use super::draft::Draft;
@@ -69,8 +70,29 @@ pub(crate) trait Decoder: Send {
     /// The request is aborted after the head of the response came.
     fn aborted(&mut self, draft: &mut Draft);
 
-    /// The text of a response with an error status.
+    /// The text of a response with an error status. The body is not blank.
     fn error_text(&self, status: u16, body: &str) -> String;
+
+    /// The text of a response with an error status and nothing else.
+    fn bare_error_text(&self, status: u16) -> String {
+        format!("{status} status code (no body)")
+    }
+
+    /// How long the body of an error asks to wait, where no header does.
+    fn retry_after(&self, _body: &str) -> Option<Duration> {
+        None
+    }
+}
+
+/// A request with a JSON body.
+pub(crate) fn json_post(
+    url: String,
+    headers: Vec<(String, SecretString)>,
+    body: &serde_json::Value,
+) -> Result<Post, Fault> {
+    let body = serde_json::to_vec(body)
+        .map_err(|error| Fault::of_kind(FailureKind::Other, format!("cannot write the request: {error}")))?;
+    Ok(Post { url, headers, body })
 }
 
 /// Sends a request and decodes the response.
@@ -105,11 +127,12 @@ pub(crate) async fn exchange(
 
     decoder.opened(&mut draft);
     let mut outlet = Outlet { updates, open: true };
-    let end = stream(&mut response, &mut decoder, &mut draft, &mut outlet, patience).await;
+    let mut body = Body::default();
+    let end = stream(&mut response, &mut body, &mut decoder, &mut draft, &mut outlet, patience).await;
     let (stop, fault) = match end {
         Ok(()) => match decoder.ended(&mut draft) {
             Ok(stop) => (stop, None),
-            Err(fault) => (StopReason::Error, Some(fault)),
+            Err(fault) => (StopReason::Error, Some(body.fault_of_no_stream().unwrap_or(fault))),
         },
         Err(End::Fault(fault)) => (StopReason::Error, Some(fault)),
         Err(End::Cancelled) => {
@@ -138,8 +161,37 @@ enum End {
     Fault(Fault),
 }
 
+/// What is known about the body of a response.
+#[derive(Default)]
+struct Body {
+    /// True when an event was found in it.
+    has_events: bool,
+    /// Its beginning, as long as there was no event.
+    head: Vec<u8>,
+}
+
+impl Body {
+    fn see(&mut self, chunk: &[u8]) {
+        let room = MAX_ERROR_CHARS.saturating_sub(self.head.len()).min(chunk.len());
+        if !self.has_events {
+            self.head.extend_from_slice(chunk.get(..room).unwrap_or_default());
+        }
+    }
+
+    /// Some servers and gateways report errors with the status of a success and no stream behind it.
+    fn fault_of_no_stream(&self) -> Option<Fault> {
+        let head = String::from_utf8_lossy(&self.head);
+        if self.has_events || head.trim().is_empty() {
+            return None;
+        }
+        let text = format!("The provider sent no event stream: {}", head.trim());
+        Some(error_fault(&head, text, ErrorReport::default()))
+    }
+}
+
 async fn stream(
     response: &mut Response,
+    body: &mut Body,
     decoder: &mut impl Decoder,
     draft: &mut Draft,
     outlet: &mut Outlet<'_>,
@@ -158,10 +210,15 @@ async fn stream(
             // The body gives nothing after its first error: see Response::chunk.
             Err(error) => return Err(End::Fault(transport_fault(&error))),
         };
-        let flow = match &chunk {
-            Some(chunk) => sse.push(chunk, |event| decoder.event(event, draft)),
-            None => sse.finish(|event| decoder.event(event, draft)),
+        let mut on_event = |event: SseEvent<'_>| {
+            body.has_events = true;
+            decoder.event(event, draft)
         };
+        let flow = match &chunk {
+            Some(chunk) => sse.push(chunk, &mut on_event),
+            None => sse.finish(&mut on_event),
+        };
+        body.see(chunk.as_deref().unwrap_or_default());
         match flow {
             Err(error) => return Err(End::Fault(Fault::of_kind(FailureKind::Server, error.to_string()))),
             Ok(ControlFlow::Break(Ok(()))) => return Ok(()),
@@ -212,16 +269,21 @@ async fn status_fault(
 ) -> Result<Fault, HttpError> {
     let (status, retry_after) = (response.status(), response.retry_after());
     let body = response.error_text(patience).await?;
+    let retry_after = retry_after.or_else(|| decoder.retry_after(&body));
     let text = match body.trim() {
-        "" => format!("{status} status code (no body)"),
+        "" => decoder.bare_error_text(status),
         body => shorten(decoder.error_text(status, body)),
     };
-    let json: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
+    Ok(error_fault(&body, text, ErrorReport { status: Some(status), retry_after, ..ErrorReport::default() }))
+}
+
+/// A fault of a kind that the JSON of an error body tells, as far as it does.
+fn error_fault(body: &str, text: String, report: ErrorReport<'_>) -> Fault {
+    let json: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
     let error = json.get("error").unwrap_or(&json);
     let kind = |name: &str| error.get(name).and_then(serde_json::Value::as_str);
-    let kinds = [kind("code"), kind("type")];
-    let failure = ErrorReport { status: Some(status), kinds, text: &text, retry_after }.classify();
-    Ok(Fault { text, failure })
+    let failure = ErrorReport { kinds: [kind("code"), kind("type")], text: &text, ..report }.classify();
+    Fault { text, failure }
 }
 
 fn shorten(text: String) -> String {

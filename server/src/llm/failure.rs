@@ -30,7 +30,9 @@ impl ErrorReport<'_> {
         if by_name == Some(FailureKind::Overflow) || is_overflow(&text) {
             return FailureKind::Overflow;
         }
-        if by_name == Some(FailureKind::Quota) || contains_any(&text, QUOTA_TEXTS) {
+        // Google says "quota" of its rates too, but then also when to come back.
+        let comes_back = self.status == Some(429) && self.retry_after.is_some();
+        if by_name == Some(FailureKind::Quota) || (contains_any(&text, QUOTA_TEXTS) && !comes_back) {
             return FailureKind::Quota;
         }
         by_name.or_else(|| self.status.and_then(by_status)).unwrap_or_else(|| by_text(&text))
@@ -171,6 +173,16 @@ mod tests {
         ] {
             assert_eq!(kind(status, name, text), expected, "{status} {name} {text}");
         }
+    }
+
+    #[test]
+    fn a_quota_that_is_renewed_soon_is_a_rate() {
+        let text = "You exceeded your current quota, please check your plan and billing details.";
+        let report = |retry_after| {
+            ErrorReport { status: Some(429), kinds: [None, None], text, retry_after }.classify().kind
+        };
+        assert_eq!(report(Some(Duration::from_secs(17))), FailureKind::RateLimit);
+        assert_eq!(report(None), FailureKind::Quota);
     }
 
     #[test]

@@ -9,11 +9,14 @@ mod cost;
 mod draft;
 mod exchange;
 mod failure;
+pub mod google_generative_ai;
 pub mod http;
 mod loose;
 pub mod openai_completions;
+pub mod openai_responses;
 mod partial_json;
 mod registry;
+mod sampling;
 mod scripted;
 #[cfg(test)]
 mod socket_tests;
@@ -30,7 +33,7 @@ use std::time::Duration;
 use sampi_protocol::Shared;
 use sampi_protocol::data::{AgentMessage, AssistantMessage, Model, ThinkingLevel, Usage};
 use sampi_protocol::stream::AssistantMessageEvent;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -60,6 +63,24 @@ pub struct Credentials {
     pub headers: Vec<(String, SecretString)>,
     /// True to send the key as `Authorization: Bearer` whatever the API wants.
     pub bearer: bool,
+}
+
+/// The shortest secret that is looked for in texts; a shorter one would take ordinary words out.
+const SHORTEST_REDACTED: usize = 8;
+
+impl Credentials {
+    /// The text without the secrets that a provider may have repeated in it.
+    pub fn redact(&self, text: &str) -> String {
+        let secrets = self.api_key.iter().chain(self.headers.iter().map(|(_, value)| value));
+        secrets.map(ExposeSecret::expose_secret).filter(|secret| secret.len() >= SHORTEST_REDACTED).fold(
+            text.to_owned(),
+            |text, secret| {
+                // A header may hold the key behind a word, such as `Bearer`.
+                let secret = secret.rsplit(' ').next().unwrap_or(secret);
+                text.replace(secret, "[redacted]")
+            },
+        )
+    }
 }
 
 /// Options of a request.

@@ -159,6 +159,14 @@ impl Fault {
             }
             Self::End => "Unexpected end of JSON input".to_owned(),
             Self::Token(at) => {
+                let unexpected = match units.get(at).and_then(|unit| char::from_u32(u32::from(*unit))) {
+                    Some('"') => Some("Unexpected string"),
+                    Some('-' | '0'..='9') => Some("Unexpected number"),
+                    _ => None,
+                };
+                if let Some(message) = unexpected {
+                    return Self::At(message, at).message(units);
+                }
                 let show = |from: usize, to: usize| {
                     String::from_utf16_lossy(units.get(from..to.min(units.len())).unwrap_or_default())
                 };
@@ -450,6 +458,8 @@ mod tests {
             ("{\"a\":1e}", "Exponent part is missing a number in JSON at position 7 (line 1 column 8)"),
             ("{\"a\":tru}", "Unexpected token '}', \"{\"a\":tru}\" is not valid JSON"),
             ("{\"a\":tru", "Unexpected end of JSON input"),
+            ("[1,t2]", "Unexpected number in JSON at position 4 (line 1 column 5)"),
+            ("{\"a\":t\"b\"}", "Unexpected string in JSON at position 6 (line 1 column 7)"),
             ("{\"a\"", "Expected ':' after property name in JSON at position 4 (line 1 column 5)"),
             ("{\"a\" 1}", "Expected ':' after property name in JSON at position 5 (line 1 column 6)"),
             ("{", "Expected property name or '}' in JSON at position 1 (line 1 column 2)"),

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::Provider;
 use super::anthropic_messages::{self, AnthropicMessages};
+use super::google_generative_ai::{self, GoogleGenerativeAi};
 use super::http::Http;
 use super::openai_completions::{self, OpenAiCompletions};
+use super::openai_responses::{self, OpenAiResponses};
 use super::scripted::{self, Scripted};
 
 /// The providers, by the wire name of their API. Cheap to clone; all share one HTTP client, which is built
@@ -22,6 +24,8 @@ impl Providers {
         let http = Http::new();
         let mut by_api: HashMap<&'static str, Arc<dyn Provider>> = HashMap::new();
         by_api.insert(openai_completions::API, Arc::new(OpenAiCompletions::new(http.clone())));
+        by_api.insert(openai_responses::API, Arc::new(OpenAiResponses::new(http.clone())));
+        by_api.insert(google_generative_ai::API, Arc::new(GoogleGenerativeAi::new(http.clone())));
         by_api.insert(anthropic_messages::API, Arc::new(AnthropicMessages::new(http)));
         by_api.insert(scripted::API, Arc::new(Scripted::new()));
         Self { by_api: Arc::new(by_api) }
@@ -46,7 +50,9 @@ mod tests {
     #[test]
     fn an_api_that_is_not_known_has_no_provider() {
         let providers = Providers::new();
-        for api in ["openai-completions", "anthropic-messages", "demo"] {
+        for api in
+            ["openai-completions", "openai-responses", "anthropic-messages", "google-generative-ai", "demo"]
+        {
             assert!(providers.get(api).is_some(), "{api}");
         }
         assert!(providers.get("telepathy").is_none());

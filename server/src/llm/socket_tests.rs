@@ -250,3 +250,16 @@ async fn an_answer_is_complete_even_when_nobody_reads_its_updates() {
     let end = provider(&request).stream(&request, &sender, &CancellationToken::new()).await;
     assert_eq!(end.message.text(), "hi");
 }
+
+#[tokio::test]
+async fn an_error_with_the_status_of_a_success_is_told() {
+    let body = r#"{"error":{"type":"overloaded_error","message":"no slot is free"}}"#;
+    for api in ["openai-completions", "anthropic-messages"] {
+        let answer =
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+        let server = serve(answer, After::Close).await;
+        let (_, end) = run(&ask(api, &server.url), &CancellationToken::new(), |_| {}).await;
+        assert!(end.message.error_message.unwrap().ends_with(body));
+        assert_eq!(end.failure.unwrap().kind, FailureKind::Overloaded);
+    }
+}

@@ -9,8 +9,9 @@ use crate::agent::{Agent, AgentError, AgentParts, SessionsRoot};
 use crate::cli::{Config, SessionChoice, SessionWish, Startup, StartupError};
 use crate::extensions::NoExtensions;
 use crate::llm::{Providers, demo_models};
+use crate::resources::discovery::ResourceSources;
 use crate::resources::paths::SessionsDir;
-use crate::resources::{Environment, Paths};
+use crate::resources::{Environment, Paths, ResourceWish, Resources};
 use crate::session::listing::{self, Found};
 use crate::session::{NewSessionOptions, Session, SessionError};
 use crate::tools::{Tool, ToolSet};
@@ -34,13 +35,13 @@ pub enum StartError {
 
 /// Makes the agent that the command line asks for.
 pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<Agent, StartError> {
-    let paths = Paths::new(environment, cwd);
+    let mut paths = Paths::new(environment, cwd);
     let mut startup = Startup::prepare(config, environment, &paths, demo_models())?;
     let mut session = open_session(config, &startup.sessions, cwd)?;
     session.check_cwd()?;
     if session.cwd() != cwd {
         // A session is resumed in its own working directory, with the configuration that holds there.
-        let paths = Paths::new(environment, session.cwd());
+        paths = Paths::new(environment, session.cwd());
         startup = Startup::prepare(config, environment, &paths, demo_models())?;
     }
     let resumed = session.context();
@@ -50,8 +51,10 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
     };
     let (initial, thinking) = startup.initial(config, wish);
     let (tools, tool_warnings) = select_tools(config, &startup);
+    let mut resource_warnings = Vec::new();
+    let resources = load_resources(config, &startup, environment, &paths, &mut resource_warnings);
     let warnings =
-        config.warnings.iter().chain(&startup.warnings).chain(&initial.warning).chain(&tool_warnings);
+        startup.warnings.iter().chain(&initial.warning).chain(&tool_warnings).chain(&resource_warnings);
     warnings.for_each(|warning| tracing::warn!("{warning}"));
     let sessions_root = match (&config.session, startup.sessions) {
         (SessionChoice::InMemory { .. }, _) => None,
@@ -66,19 +69,51 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
         settings: startup.settings,
         cache_retention: startup.cache_retention,
         tools,
+        available_tools: ToolSet::builtin(),
+        tools_follow_session: config.tools.follows_session(),
         prompt: startup.prompt,
+        resources,
         extension: Arc::new(NoExtensions),
         model: initial.model,
         thinking,
         scope: startup.scoped.into_iter().map(|scoped| (scoped.model, scoped.thinking)).collect(),
         sessions_root,
+        settings_file: Some(paths.user_settings()),
+        name: config.name.clone(),
     })?;
-    if let Some(name) = &config.name {
-        agent.set_session_name(name)?;
-    }
     // What happened before the host could listen is in the state that it can ask for.
     while agent.next_output().is_some() {}
+    agent.report_diagnostics();
     Ok(agent)
+}
+
+fn load_resources(
+    config: &Config,
+    startup: &Startup,
+    environment: &Environment,
+    paths: &Paths,
+    warnings: &mut Vec<String>,
+) -> Resources {
+    let options = &config.resources;
+    let Startup { user_resources: user, project_resources: project, project_trusted, .. } = startup;
+    let wish = ResourceWish {
+        skills: ResourceSources {
+            command_line: &options.skills,
+            user: &user.skills,
+            project: &project.skills,
+            discover: !options.no_skills,
+            project_trusted: *project_trusted,
+        },
+        templates: ResourceSources {
+            command_line: &options.prompt_templates,
+            user: &user.prompts,
+            project: &project.prompts,
+            discover: !options.no_prompt_templates,
+            project_trusted: *project_trusted,
+        },
+        context_files: !options.no_context_files,
+    };
+    Resources::load(environment, paths, &wish, warnings)
 }
 
 fn select_tools(config: &Config, startup: &Startup) -> (Vec<Arc<dyn Tool>>, Vec<String>) {

@@ -15,8 +15,10 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use rustix::fs::Access;
 use rustix::process::Pid;
 use sampi_protocol::commands::BashResult;
 use tokio::io::AsyncReadExt;
@@ -47,6 +49,11 @@ const IDLE_AFTER_KILL: Duration = Duration::from_millis(50);
 
 /// After the kill, how long reading what is left in the pipe may take.
 const LONGEST_AFTER_KILL: Duration = Duration::from_millis(500);
+
+/// The program that starts another in a new session.
+static SETSID: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    ["/usr/bin/setsid", "/bin/setsid"].into_iter().map(PathBuf::from).find(|path| path.is_file())
+});
 
 /// A shell command.
 #[derive(Debug, Clone)]
@@ -173,7 +180,7 @@ fn spawn(command: &ShellCommand) -> io::Result<Running> {
     // One pipe for both streams keeps the order in which they were written.
     let (reader, writer) = io::pipe()?;
     let mark = new_mark();
-    let mut builder = Command::new(&shell);
+    let mut builder = own_session(&shell)?;
     builder
         .arg("-c")
         .arg(script)
@@ -181,8 +188,7 @@ fn spawn(command: &ShellCommand) -> io::Result<Running> {
         .env(MARK_VARIABLE, &mark)
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
-        .stderr(writer)
-        .process_group(0);
+        .stderr(writer);
     for (name, value) in &command.env {
         match value {
             Some(value) => builder.env(name, value),
@@ -199,6 +205,29 @@ fn spawn(command: &ShellCommand) -> io::Result<Running> {
     let tree = ProcessTree::new(mark, leader);
     let pipe = Receiver::from_owned_fd(reader.into())?;
     Ok(Running { child, tree, pipe })
+}
+
+/// The start of a command that runs `program` in a session of its own, without a terminal that it could
+/// ask for passwords and that would stop it for asking; in a group of its own where no `setsid` is installed.
+fn own_session(program: &Path) -> io::Result<Command> {
+    let Some(setsid) = SETSID.as_deref() else {
+        let mut builder = Command::new(program);
+        builder.process_group(0);
+        return Ok(builder);
+    };
+    // Told here, as `setsid` would tell it to the model as output of the command.
+    if program.is_absolute() {
+        rustix::fs::access(program, Access::EXEC_OK).map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("cannot run {}: {}", program.display(), io::Error::from(error)),
+            )
+        })?;
+    }
+    // A child that leads no group keeps its process id in there.
+    let mut builder = Command::new(setsid);
+    builder.arg(program);
+    Ok(builder)
 }
 
 /// The configured shell, else /bin/bash, else bash of the path, else sh.

@@ -67,6 +67,14 @@ async fn stdout_and_stderr_come_in_the_order_they_were_written() {
 }
 
 #[tokio::test]
+async fn a_command_leads_a_group_and_where_possible_a_session() {
+    let (_, output) = run("echo $$; cut -d' ' -f5,6 /proc/$$/stat").await;
+    let (pid, group_and_session) = output.trim().split_once('\n').unwrap();
+    let session = group_and_session.strip_prefix(&format!("{pid} ")).unwrap();
+    assert!(SETSID.is_none() || session == pid);
+}
+
+#[tokio::test]
 async fn exit_codes_and_signals_are_told() {
     assert_eq!(run("exit 3").await.0, ShellEnd::Exited(3));
     assert_eq!(run("exit 300").await.0, ShellEnd::Exited(44));
@@ -199,6 +207,44 @@ async fn dropping_the_call_kills_the_tree() {
     assert!(test_kill_process(pid).is_ok());
     call.abort();
     wait_until_gone(pid).await;
+}
+
+/// Kills the commands of the whole process, so the test runs in one of its own.
+#[tokio::test]
+#[ignore = "run by the_trees_of_all_commands_are_killed_at_the_end_of_the_daemon"]
+async fn kill_all_in_a_process_of_its_own() {
+    let cancel = CancellationToken::new();
+    let commands = [command("sleep 1000 & echo $!; wait"), command("setsid sleep 1000 & echo $!; wait")];
+    let mut pids = Vec::new();
+    let (send, receive) = mpsc::channel();
+    let senders = [send.clone(), send];
+    let calls = commands
+        .iter()
+        .zip(senders)
+        .map(|(command, send)| run_shell(command, &cancel, move |text| send.send(pid_of(text)).unwrap()));
+    let kill = async {
+        while pids.len() < 2 {
+            pids.extend(receive.try_iter());
+            tokio::task::yield_now().await;
+        }
+        kill_all();
+    };
+    let (ends, ()) = tokio::join!(futures::future::join_all(calls), kill);
+    for end in ends {
+        assert_eq!(end.unwrap(), ShellEnd::Exited(137));
+    }
+    for pid in pids {
+        wait_until_gone(pid).await;
+    }
+}
+
+#[test]
+fn the_trees_of_all_commands_are_killed_at_the_end_of_the_daemon() {
+    let name = "process::tests::kill_all_in_a_process_of_its_own";
+    let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = test.args(["--exact", name, "--ignored"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 #[tokio::test]

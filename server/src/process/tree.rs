@@ -12,11 +12,20 @@ pub(super) const MARK_VARIABLE: &str = "SAMPI_COMMAND_ID";
 /// Scans for processes that were forked while the ones before them were killed.
 const KILL_PASSES: usize = 10;
 
-static RUNNING: LazyLock<Mutex<HashMap<String, Pid>>> = LazyLock::new(Mutex::default);
+static RUNNING: LazyLock<Mutex<HashMap<String, Leader>>> = LazyLock::new(Mutex::default);
+
+/// The first process of a command.
+#[derive(Debug, Clone, Copy)]
+struct Leader {
+    pid: Pid,
+    /// When it was started, in the kernel's ticks; zero when that is not known.
+    start: u64,
+}
 
 /// Kills the process trees of all commands that are running.
 pub fn kill_all() {
-    let trees: Vec<(String, Pid)> = running().iter().map(|(mark, leader)| (mark.clone(), *leader)).collect();
+    let trees: Vec<(String, Leader)> =
+        running().iter().map(|(mark, leader)| (mark.clone(), *leader)).collect();
     for (mark, leader) in trees {
         kill_tree(&mark, leader);
     }
@@ -31,12 +40,14 @@ pub(super) fn new_mark() -> String {
 #[derive(Debug)]
 pub(super) struct ProcessTree {
     mark: String,
-    leader: Pid,
+    leader: Leader,
 }
 
 impl ProcessTree {
     /// Takes charge of the processes that carry `mark` and of the group and the children of `leader`.
     pub(super) fn new(mark: String, leader: Pid) -> Self {
+        let start = read_stat(leader.as_raw_pid()).map_or(0, |stat| stat.process.start);
+        let leader = Leader { pid: leader, start };
         running().insert(mark.clone(), leader);
         Self { mark, leader }
     }
@@ -49,17 +60,17 @@ impl Drop for ProcessTree {
     }
 }
 
-fn running() -> MutexGuard<'static, HashMap<String, Pid>> {
+fn running() -> MutexGuard<'static, HashMap<String, Leader>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn kill_tree(mark: &str, leader: Pid) {
+fn kill_tree(mark: &str, leader: Leader) {
     let mut killed = HashSet::new();
     for _ in 0..KILL_PASSES {
         // Found before anything is killed: children of a killed process belong to nobody.
         let found = find_processes(mark, leader);
         // No such group is no failure: everything may have ended by itself.
-        kill_process_group(leader, Signal::KILL).ok();
+        kill_process_group(leader.pid, Signal::KILL).ok();
         let mut new = false;
         for process in found {
             if killed.insert(process) {
@@ -73,7 +84,7 @@ fn kill_tree(mark: &str, leader: Pid) {
             return;
         }
     }
-    tracing::warn!(leader = leader.as_raw_pid(), "a command forks faster than it can be killed");
+    tracing::warn!(leader = leader.pid.as_raw_pid(), "a command forks faster than it can be killed");
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -89,14 +100,16 @@ struct Stat {
 }
 
 /// The command's processes by group, by parents and by mark. Empty where there is no /proc.
-fn find_processes(mark: &str, leader: Pid) -> Vec<Process> {
+fn find_processes(mark: &str, leader: Leader) -> Vec<Process> {
     let stats: Vec<Stat> = process_ids().filter_map(read_stat).collect();
+    let Leader { pid: leader, start } = leader;
     let leader = leader.as_raw_pid();
     let pattern = format!("{MARK_VARIABLE}={mark}");
     let finder = memmem::Finder::new(&pattern);
     let mut members: HashSet<i32> = HashSet::from([leader]);
     for stat in &stats {
-        if stat.group == leader || is_marked(stat.process.pid, &finder) {
+        // The environments of processes that are older need not be read.
+        if stat.group == leader || (stat.process.start >= start && is_marked(stat.process.pid, &finder)) {
             members.insert(stat.process.pid);
         }
     }

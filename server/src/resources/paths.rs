@@ -99,6 +99,7 @@ impl fmt::Debug for Environment {
 pub struct Paths {
     agent_dir: PathBuf,
     cwd: PathBuf,
+    home: Option<PathBuf>,
 }
 
 impl Paths {
@@ -109,7 +110,7 @@ impl Paths {
             Some(dir) => environment.resolve_path(&cwd, dir),
             None => environment.home().unwrap_or(&cwd).join(PROJECT_DIR).join("agent"),
         };
-        Self { agent_dir, cwd }
+        Self { agent_dir, cwd, home: environment.home().map(Path::to_owned) }
     }
 
     /// The user's configuration directory, `~/.pi/agent` by default.
@@ -120,6 +121,11 @@ impl Paths {
     /// The working directory.
     pub fn cwd(&self) -> &Path {
         &self.cwd
+    }
+
+    /// The home directory.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
     }
 
     /// The project's configuration directory, `.pi` in the working directory.
@@ -140,6 +146,11 @@ impl Paths {
     /// Providers and models of the user.
     pub fn models_file(&self) -> PathBuf {
         self.agent_dir.join("models.json")
+    }
+
+    /// Saved decisions about which projects to trust.
+    pub fn trust_file(&self) -> PathBuf {
+        self.agent_dir.join("trust.json")
     }
 
     /// Saved keys and tokens.

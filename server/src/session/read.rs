@@ -55,6 +55,27 @@ impl Session {
         self.entry_at(self.index.find(id)?)
     }
 
+    /// The place in the order of appending that each entry's parent has. An entry that comes before its
+    /// parent is possible in files of others; cycles are not.
+    pub fn parents(&self) -> Vec<Option<usize>> {
+        self.index.nodes().iter().map(|node| node.parent).collect()
+    }
+
+    /// The place of the leaf in the order of appending.
+    pub fn leaf_place(&self) -> Option<usize> {
+        self.leaf
+    }
+
+    /// The entry at a place in the order of appending.
+    pub fn entry_at_place(&self, place: usize) -> Option<SessionEntry> {
+        self.decode(place)
+    }
+
+    /// The id of the entry at a place in the order of appending.
+    pub fn id_at_place(&self, place: usize) -> Option<&EntryId> {
+        self.index.node(place).map(|node| &node.id)
+    }
+
     /// The entry's JSON, byte for byte as it is in the file.
     pub fn entry_json(&self, id: &str) -> Result<Box<RawValue>, SessionError> {
         self.body(self.position(id)?)

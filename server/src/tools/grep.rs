@@ -140,7 +140,11 @@ impl Search {
             .fixed_strings(self.literal)
             .line_terminator(Some(b'\n'))
             .build(&self.pattern)
-            .map_err(|error| ToolError::new(error.to_string()))
+            // The matcher's own error shows the pattern with what it put around it.
+            .map_err(|error| match regex_syntax::parse(&self.pattern) {
+                Err(error) if !self.literal => ToolError::new(error.to_string()),
+                _ => ToolError::new(error.to_string()),
+            })
     }
 
     fn searcher(&self, binary: BinaryDetection) -> Searcher {

@@ -33,9 +33,7 @@ pub use find::FindTool;
 pub use grep::GrepTool;
 pub use ls::LsTool;
 pub use read::ReadTool;
-pub use registry::{
-    DEFAULT_TOOLS, Selection, SelectionError, StartWith, ToolSet, ToolSource, parse_list, select,
-};
+pub use registry::ToolSet;
 pub use validation::{invalid_arguments, prepare_call, tool_not_found, validate_arguments};
 pub use write::WriteTool;
 

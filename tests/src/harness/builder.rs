@@ -1,6 +1,8 @@
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use sampi_client::{RpcClient, RpcClientBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -161,23 +163,14 @@ impl DaemonBuilder {
 
     /// Starts the daemon.
     pub async fn spawn(self) -> Daemon {
-        let Self { workspace, models, model, args, env } = self;
-        write(&workspace.agent_dir().join("models.json"), models.to_string().as_bytes());
-        let command = DaemonCommand::of_this_run();
+        let (command, args, env) = self.launch();
         let mut process = tokio::process::Command::new(command.program);
         process
             .args(command.args)
             .args(["--mode", "rpc"])
-            .args(model.args())
             .args(args)
-            .current_dir(workspace.cwd())
+            .current_dir(self.workspace.cwd())
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", workspace.root())
-            .env("TMPDIR", workspace.temporary())
-            .env("PI_CODING_AGENT_DIR", workspace.agent_dir())
-            .env("PI_OFFLINE", "1")
-            .env("PI_TELEMETRY", "0")
             .envs(env)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -185,7 +178,39 @@ impl DaemonBuilder {
             .process_group(0)
             .kill_on_drop(true);
         let child = process.spawn().expect("the daemon can be started");
-        Daemon::of_process(child, workspace)
+        Daemon::of_process(child, self.workspace)
+    }
+
+    /// A builder of the Rust client that starts the daemon in the same way, and the directories, which must
+    /// outlive it.
+    pub fn client(self) -> (RpcClientBuilder, Workspace) {
+        let (command, args, env) = self.launch();
+        let mut client = RpcClient::builder()
+            .program(command.program)
+            .program_args(command.args)
+            .args(args)
+            .cwd(self.workspace.cwd());
+        for (name, value) in env {
+            client = client.env(name, value);
+        }
+        (client, self.workspace)
+    }
+
+    /// Writes the configuration; gives the command, its arguments and its environment.
+    fn launch(&self) -> (DaemonCommand, Vec<String>, Vec<(OsString, OsString)>) {
+        write(&self.workspace.agent_dir().join("models.json"), self.models.to_string().as_bytes());
+        let model = self.model.args().iter().map(|argument| (*argument).to_owned());
+        let own: [(&str, OsString); 6] = [
+            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
+            ("HOME", self.workspace.root().into()),
+            ("TMPDIR", self.workspace.temporary().into()),
+            ("PI_CODING_AGENT_DIR", self.workspace.agent_dir().into()),
+            ("PI_OFFLINE", "1".into()),
+            ("PI_TELEMETRY", "0".into()),
+        ];
+        let env = own.into_iter().map(|(name, value)| (name.into(), value));
+        let more = self.env.iter().map(|(name, value)| (name.into(), value.into()));
+        (DaemonCommand::of_this_run(), model.chain(self.args.clone()).collect(), env.chain(more).collect())
     }
 }
 

@@ -73,9 +73,12 @@ impl Records {
         loop {
             let Progress { count, ended } = *progress.borrow_and_update();
             while at < count {
-                let value = self.all.lock().unwrap()[at].value.clone();
+                let found = {
+                    let all = self.all.lock().unwrap();
+                    wanted(&all[at].value).then(|| all[at].value.clone())
+                };
                 at += 1;
-                if wanted(&value) {
+                if let Some(value) = found {
                     return Found::Record(Mark(at), value);
                 }
             }

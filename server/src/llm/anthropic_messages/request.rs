@@ -4,10 +4,10 @@ use sampi_protocol::data::{ThinkingLevel, ToolDefinition};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
-use crate::llm::exchange::Fault;
+use crate::llm::exchange::{Fault, json_post};
 use crate::llm::http::Post;
 use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn};
-use crate::llm::{CacheRetention, FailureKind, ModelRequest, budget};
+use crate::llm::{CacheRetention, ModelRequest, budget};
 
 /// The version of the API that this is written for.
 const VERSION: &str = "2023-06-01";
@@ -35,9 +35,7 @@ pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
     let url = format!("{}/v1/messages?beta=true", request.model.base_url.trim_end_matches('/'));
     let body = body(request);
     let headers = headers(request, &body);
-    let body = serde_json::to_vec(&body)
-        .map_err(|error| Fault::of_kind(FailureKind::Other, format!("cannot write the request: {error}")))?;
-    Ok(Post { url, headers, body })
+    json_post(url, headers, &body)
 }
 
 fn flag(request: &ModelRequest, name: &str, default: bool) -> bool {
@@ -139,7 +137,8 @@ fn limits(request: &ModelRequest, transcript: &Transcript<'_>) -> (u64, Option<V
     }
     // A limit that was asked for is the answer's: thinking comes on top, as far as the model goes.
     let max_tokens = match request.options.max_tokens {
-        Some(_) => limit.saturating_add(tokens).min(model.max_tokens.max(limit)),
+        Some(_) if model.max_tokens > 0 => limit.saturating_add(tokens).min(model.max_tokens),
+        Some(_) => limit.saturating_add(tokens),
         None => limit,
     };
     let tokens = tokens.min(max_tokens.saturating_sub(ANSWER_TOKENS));
@@ -229,8 +228,9 @@ fn assistant_content(request: &ModelRequest, parts: &[AssistantPart<'_>]) -> Vec
     parts
         .iter()
         .filter_map(|part| match part {
-            AssistantPart::Text(text) => Some(json!({ "type": "text", "text": text })),
-            AssistantPart::ToolCall { id, name, arguments } => {
+            AssistantPart::Text { text, .. } if text.trim().is_empty() => None,
+            AssistantPart::Text { text, .. } => Some(json!({ "type": "text", "text": text })),
+            AssistantPart::ToolCall { id, name, arguments, .. } => {
                 Some(json!({ "type": "tool_use", "id": id, "name": name, "input": arguments }))
             }
             AssistantPart::Thinking { signature: Some(data), redacted: true, .. } => {

@@ -60,8 +60,10 @@ enum Host {
     Moonshot,
     Chutes,
     OpenCode,
+    CloudflareGateway,
     Cloudflare,
     Nvidia,
+    AntLing,
     Other,
 }
 
@@ -78,8 +80,10 @@ const HOSTS: &[(&str, Host)] = &[
     ("api.moonshot.", Host::Moonshot),
     ("chutes.ai", Host::Chutes),
     ("opencode.ai", Host::OpenCode),
+    ("gateway.ai.cloudflare.com", Host::CloudflareGateway),
     ("cloudflare.com", Host::Cloudflare),
     ("nvidia.com", Host::Nvidia),
+    ("ant-ling.com", Host::AntLing),
 ];
 
 impl Compat {
@@ -94,13 +98,16 @@ impl Compat {
         let text = |name: &str| given.get(name).and_then(Value::as_str);
 
         let plain = matches!(host, OpenAi | OpenRouter | Other);
-        let short_field = matches!(host, DeepSeek | Zai | Together | Moonshot | Chutes | Nvidia);
-        let no_effort = matches!(host, XAi | Zai | Together | Moonshot | Nvidia);
+        let no_effort =
+            matches!(host, XAi | Zai | Together | Moonshot | Nvidia | CloudflareGateway | AntLing);
+        let short_field = matches!(host, DeepSeek | Chutes) || (no_effort && host != XAi);
+        let no_long_cache = matches!(host, Together | Cloudflare | CloudflareGateway | Nvidia | AntLing);
         let thinking_format = match host {
             OpenRouter => "openrouter",
             DeepSeek => "deepseek",
             Zai => "zai",
             Together => "together",
+            AntLing => "ant-ling",
             _ => "openai",
         };
         let affinity = match text("sessionAffinityFormat") {
@@ -132,10 +139,7 @@ impl Compat {
                 .map(str::to_owned),
             zai_tool_stream: flag("zaiToolStream", false),
             anthropic_cache_control: text("cacheControlFormat") == Some("anthropic"),
-            supports_long_cache_retention: flag(
-                "supportsLongCacheRetention",
-                matches!(host, OpenAi | OpenRouter),
-            ),
+            supports_long_cache_retention: flag("supportsLongCacheRetention", !no_long_cache),
             prompt_cache_key: match text("promptCacheKeyMode") {
                 Some("enabled") => PromptCacheKey::Enabled,
                 Some("disabled") => PromptCacheKey::Disabled,

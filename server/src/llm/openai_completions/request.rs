@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::compat::{Affinity, Compat, PromptCacheKey};
 use super::thinking;
-use crate::llm::exchange::Fault;
+use crate::llm::exchange::{Fault, json_post};
 use crate::llm::http::Post;
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn};
-use crate::llm::{CacheRetention, FailureKind, ModelRequest, budget};
+use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn, safe_id};
+use crate::llm::{CacheRetention, ModelRequest, budget, sampling};
 
 /// Longest id of a tool call that every server takes.
 const MAX_CALL_ID: usize = 40;
@@ -19,9 +19,7 @@ pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning"
 /// The request, ready to be sent.
 pub(super) fn post(request: &ModelRequest, compat: &Compat) -> Result<Post, Fault> {
     let url = format!("{}/chat/completions", request.model.base_url.trim_end_matches('/'));
-    let body = serde_json::to_vec(&body(request, compat))
-        .map_err(|error| Fault::of_kind(FailureKind::Other, format!("cannot write the request: {error}")))?;
-    Ok(Post { url, headers: headers(request, compat), body })
+    json_post(url, headers(request, compat), &body(request, compat))
 }
 
 fn headers(request: &ModelRequest, compat: &Compat) -> Vec<(String, SecretString)> {
@@ -90,14 +88,7 @@ pub(super) fn body(request: &ModelRequest, compat: &Compat) -> Value {
     if let Some(routing) = compat.given.get("vercelGatewayRouting") {
         body.insert("providerOptions".into(), json!({ "gateway": routing }));
     }
-    let by_level = model.extra.get("samplingParamsByThinkingLevel");
-    let sampling = [
-        model.extra.get("samplingParams"),
-        by_level.and_then(|levels| levels.get(request.thinking.as_str())),
-    ];
-    for (name, value) in sampling.into_iter().flatten().filter_map(Value::as_object).flatten() {
-        body.insert(name.clone(), value.clone());
-    }
+    sampling::add(request, &mut body);
     Value::Object(body)
 }
 
@@ -199,23 +190,21 @@ fn assistant_message(request: &ModelRequest, compat: &Compat, parts: &[Assistant
     let texts: Vec<&str> = parts
         .iter()
         .filter_map(|part| match part {
-            AssistantPart::Text(text) => Some(*text),
+            AssistantPart::Text { text, .. } => Some(*text),
             _ => None,
         })
         .collect();
-    let thoughts: Vec<(&str, &str)> = parts
+    let thoughts: Vec<(&str, Option<&str>)> = parts
         .iter()
         .filter_map(|part| match part {
-            AssistantPart::Thinking { text, signature: Some(signature), redacted: false } => {
-                Some((*text, *signature))
-            }
+            AssistantPart::Thinking { text, signature, redacted: false } => Some((*text, *signature)),
             _ => None,
         })
         .collect();
     let calls: Vec<Value> = parts
         .iter()
         .filter_map(|part| match part {
-            AssistantPart::ToolCall { id, name, arguments } => {
+            AssistantPart::ToolCall { id, name, arguments, .. } => {
                 let arguments = serde_json::to_string(arguments).unwrap_or_else(|_| "{}".to_owned());
                 let function = json!({ "name": name, "arguments": arguments });
                 Some(json!({ "id": id, "type": "function", "function": function }))
@@ -224,10 +213,9 @@ fn assistant_message(request: &ModelRequest, compat: &Compat, parts: &[Assistant
         })
         .collect();
 
-    let as_text = compat.requires_thinking_as_text && thoughts.iter().any(|(text, _)| !text.is_empty());
-    let content = if as_text {
-        let thinking = joined(thoughts.iter().map(|(text, _)| *text));
-        let all = std::iter::once(thinking.as_str()).chain(texts.iter().copied());
+    let thinking_text = joined(thoughts.iter().map(|(text, _)| *text), "\n\n");
+    let content = if compat.requires_thinking_as_text && !thinking_text.is_empty() {
+        let all = std::iter::once(thinking_text.as_str()).chain(texts.iter().copied());
         all.map(|text| json!({ "type": "text", "text": text })).collect()
     } else if !texts.is_empty() {
         json!(texts.concat())
@@ -242,15 +230,21 @@ fn assistant_message(request: &ModelRequest, compat: &Compat, parts: &[Assistant
     }
     message.insert("content".into(), content);
     let mut details = None;
-    if !as_text && let Some((_, signature)) = thoughts.first() {
-        if REASONING_FIELDS.contains(signature) {
-            message.insert((*signature).to_owned(), json!(joined(thoughts.iter().map(|(text, _)| *text))));
-        } else {
-            details = reasoning_details(signature);
+    if !compat.requires_thinking_as_text {
+        let signed: Vec<(&str, &str)> =
+            thoughts.iter().filter_map(|(text, signature)| Some((*text, (*signature)?))).collect();
+        for (text, signature) in &signed {
+            if !REASONING_FIELDS.contains(signature) {
+                details = details.or_else(|| reasoning_details(signature));
+            } else if !text.is_empty() {
+                let text = joined(thoughts.iter().map(|(text, _)| *text), "\n");
+                message.insert((*signature).to_owned(), json!(text));
+                break;
+            }
         }
     }
     if compat.requires_reasoning_content
-        && request.thinking != sampi_protocol::data::ThinkingLevel::Off
+        && request.model.reasoning
         && !message.contains_key("reasoning_content")
     {
         message.insert("reasoning_content".into(), json!(""));
@@ -270,8 +264,8 @@ fn reasoning_details(signature: &str) -> Option<Value> {
     value.is_array().then_some(value)
 }
 
-fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
-    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+fn joined<'a>(texts: impl Iterator<Item = &'a str>, between: &str) -> String {
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(between)
 }
 
 /// Writes a run of tool results, their images behind them, and gives the turns that follow.
@@ -300,7 +294,7 @@ fn tool_messages<'t, 'a>(
 fn tool_message(compat: &Compat, result: &ToolTurn<'_>) -> Value {
     let text = result.text();
     let has_images = result.parts.iter().any(|part| part.as_text().is_none());
-    let content = match (text.is_empty(), has_images) {
+    let content = match (text.trim().is_empty(), has_images) {
         (false, _) => text.as_str(),
         (true, true) => "(see attached image)",
         (true, false) => "(no tool output)",
@@ -359,14 +353,5 @@ fn mark_message(message: &mut Value, mark: &Value) -> bool {
 
 /// Makes the id of another API's call one that every server takes.
 fn foreign_id(id: &str) -> String {
-    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-    let id: String = id.chars().map(safe).collect();
-    if id.len() <= MAX_CALL_ID {
-        return id;
-    }
-    // Cutting could make two ids the same; FNV-1a keeps them apart and is the same in every run.
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("call_{hash:016x}")
+    safe_id(id, MAX_CALL_ID)
 }

@@ -63,9 +63,11 @@ pub(super) fn add(request: &ModelRequest, compat: &Compat, body: &mut Map<String
             add_effort(body, sent_effort);
         }
         "string-thinking" => {
-            body.insert("thinking".into(), json!(effort.unwrap_or("none")));
+            if let Some(effort) = effort.or_else(|| (mapped != Some(&Value::Null)).then_some("none")) {
+                body.insert("thinking".into(), json!(effort));
+            }
         }
-        "ant-ling" => {
+        "ant-ling" if on => {
             if let Some(effort) = mapped.and_then(Value::as_str) {
                 body.insert("reasoning".into(), json!({ "effort": effort }));
             }

@@ -130,6 +130,11 @@ impl Provider for Scripted {
                     draft.complete(request, StopReason::Error, Some((fault.text, fault.failure)))
                 }
                 Err(End::Cancelled) => {
+                    draft.end_all();
+                    for update in draft.take_updates() {
+                        // A reader that is gone or stuck must not keep an abort from ending.
+                        let _ = updates.try_send(update);
+                    }
                     draft.message.error_message = Some("Request was aborted".to_owned());
                     draft.complete(request, StopReason::Aborted, None)
                 }

@@ -118,17 +118,21 @@ async fn cancelling_ends_a_slow_answer_with_what_there_is_of_it() {
     let (sender, mut receiver) = mpsc::channel(4);
     let cancel = CancellationToken::new();
     let watch = async {
+        let mut last = String::new();
         while let Some(update) = receiver.recv().await {
-            if short(&update).starts_with("text_delta") {
+            last = short(&update);
+            if last.starts_with("text_delta") {
                 cancel.cancel();
             }
         }
+        last
     };
     let stream = async {
         let sender = sender;
         provider.stream(&request, &sender, &cancel).await
     };
-    let (end, ()) = tokio::join!(stream, watch);
+    let (end, last) = tokio::join!(stream, watch);
+    assert_eq!(last, "text_end 0 word ");
     assert_eq!((end.message.text(), end.message.stop_reason), ("word ".to_owned(), StopReason::Aborted));
     assert_eq!(end.message.error_message.as_deref(), Some("Request was aborted"));
     assert_eq!(end.failure, None);

@@ -1,6 +1,7 @@
 //! The context as every API needs it: one system prompt, the tools, and the turns of user, assistant and
 //! tools. Knows no vendor.
 
+mod ids;
 mod system;
 mod wording;
 
@@ -14,6 +15,7 @@ use sampi_protocol::data::{
 use serde_json::{Map, Value};
 
 use super::ModelRequest;
+pub(crate) use ids::safe_id;
 use wording::{ImageOmitted, NO_RESULT};
 
 /// The context, ready to be written in the terms of an API.
@@ -65,7 +67,12 @@ pub(crate) enum Part<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum AssistantPart<'a> {
     /// Text.
-    Text(&'a str),
+    Text {
+        /// The text; blank only when there is a signature.
+        text: &'a str,
+        /// The provider's metadata, when the very model that is asked now made it.
+        signature: Option<&'a str>,
+    },
     /// Thinking of the very model that is asked now; other models' thinking is left out.
     Thinking {
         /// The text.
@@ -83,6 +90,10 @@ pub(crate) enum AssistantPart<'a> {
         name: &'a str,
         /// The arguments.
         arguments: &'a Map<String, Value>,
+        /// The provider's signature, when the very model that is asked now made it.
+        signature: Option<&'a str>,
+        /// The namespace of the tool, when the very model that is asked now gave one.
+        namespace: Option<&'a str>,
     },
 }
 
@@ -231,15 +242,23 @@ impl<'a> Reader<'a> {
         let own = answer.model == self.model.id
             && answer.provider == self.model.provider
             && answer.api == self.model.api;
+        // Signatures mean something to the model alone that made them.
+        let signed = |signature: &'a Option<String>| {
+            signature.as_deref().filter(|signature| own && !signature.is_empty())
+        };
         let mut parts = Vec::with_capacity(answer.content.len());
         let mut calls: Vec<(&ToolCall, Cow<'a, str>)> = Vec::new();
         for block in &answer.content {
             match block {
-                ContentBlock::Text(text) if text.text.trim().is_empty() => {}
-                ContentBlock::Text(text) => parts.push(AssistantPart::Text(&text.text)),
+                ContentBlock::Text(block) => {
+                    let signature = signed(&block.text_signature);
+                    if signature.is_some() || !block.text.trim().is_empty() {
+                        parts.push(AssistantPart::Text { text: &block.text, signature });
+                    }
+                }
                 ContentBlock::Thinking(thinking) if own => parts.push(AssistantPart::Thinking {
                     text: &thinking.thinking,
-                    signature: thinking.thinking_signature.as_deref().filter(|text| !text.is_empty()),
+                    signature: signed(&thinking.thinking_signature),
                     redacted: thinking.redacted == Some(true),
                 }),
                 ContentBlock::ToolCall(call) => {
@@ -249,7 +268,13 @@ impl<'a> Reader<'a> {
                         Cow::Owned((self.foreign_id)(call.id.as_str()))
                     };
                     calls.push((call, id.clone()));
-                    parts.push(AssistantPart::ToolCall { id, name: &call.name, arguments: &call.arguments });
+                    parts.push(AssistantPart::ToolCall {
+                        id,
+                        name: &call.name,
+                        arguments: &call.arguments,
+                        signature: signed(&call.thought_signature),
+                        namespace: signed(&call.namespace),
+                    });
                 }
                 ContentBlock::Thinking(_) | ContentBlock::Image(_) | ContentBlock::Unknown(_) => {}
             }

@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use sampi_protocol::data::ThinkingLevel;
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ fn shown(request: &ModelRequest) -> Vec<String> {
                 let parts: Vec<String> = parts
                     .iter()
                     .map(|part| match part {
-                        AssistantPart::Text(text) => (*text).to_owned(),
+                        AssistantPart::Text { text, .. } => (*text).to_owned(),
                         AssistantPart::Thinking { text, signature, redacted } => {
                             format!("({text} {} {redacted})", signature.unwrap_or("-"))
                         }
@@ -200,4 +201,44 @@ fn thinking_of_another_model_is_dropped_and_its_ids_are_made_valid() {
 #[test]
 fn a_user_who_says_nothing_has_no_turn() {
     assert_eq!(turns(json!({}), json!([system(), user(""), user("q")])), ["user q"]);
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_history_calls_and_results_pair_up_behind_each_answer(
+        steps in prop::collection::vec((0..5u8, 0..3usize, 0..3usize), 0..24),
+    ) {
+        let id = |n: usize| format!("c{n}");
+        let messages: Vec<Value> = steps
+            .iter()
+            .map(|(kind, a, b)| match kind {
+                0 => user("q"),
+                1 => answer(API, "toolUse", json!([call(&id(*a), json!({})), call(&id(*b), json!({}))])),
+                2 => answer(API, "aborted", json!([call(&id(*a), json!({}))])),
+                3 => answer(API, "toolUse", json!([call(&id(*a), json!({}))])),
+                _ => result(&id(*a), text("r")),
+            })
+            .collect();
+        let request = request(model(API, json!({})), ThinkingLevel::Off, Value::Array(messages));
+        let mut open: Vec<String> = Vec::new();
+        for turn in Transcript::new(&request, str::to_owned).turns {
+            match turn {
+                Turn::ToolResult(result) => {
+                    let at = open.iter().position(|id| *id == result.id);
+                    prop_assert!(at.is_some(), "a result without a call");
+                    open.remove(at.unwrap());
+                }
+                Turn::User(_) => prop_assert!(open.is_empty(), "a call without a result"),
+                Turn::Assistant(parts) => {
+                    prop_assert!(open.is_empty(), "a call without a result");
+                    for part in parts {
+                        if let AssistantPart::ToolCall { id, .. } = part {
+                            open.push(id.into_owned());
+                        }
+                    }
+                }
+            }
+        }
+        prop_assert!(open.is_empty(), "a call without a result");
+    }
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use sampi_protocol::commands::{
     AvailableModels, AvailableThinkingLevels, Command, CycledThinkingLevel, ForkMessage, ForkMessages,
-    ForkResult, GetEntries, LastAssistantText, Messages, PromptResult, QueuedResult,
-    SessionChange as SessionChangeResult, SlashCommands,
+    ForkResult, GetEntries, LabelSet, LastAssistantText, Messages, PromptResult, QueuedResult,
+    SessionChange as SessionChangeResult,
 };
 use sampi_protocol::data::EntryId;
 use sampi_protocol::events::{BashExecutionUpdate, SessionEvent};
@@ -21,7 +21,10 @@ use super::RpcLimits;
 use super::dispatch::{Received, Refusal, read_frame};
 use super::outgoing::Outgoing;
 use super::ui::Dialogs;
-use crate::agent::{Agent, AgentError, BashVisibility, Outcome, Output, PromptMode, SessionChange, Ticket};
+use crate::agent::{
+    Agent, AgentError, BashVisibility, Leaving, Navigation, Outcome, Output, PromptMode, SessionChange,
+    Ticket,
+};
 use crate::extensions::Input;
 use crate::session::SessionError;
 
@@ -181,6 +184,28 @@ impl Handlers {
                 self.change_session(id, name, SessionChange::Fork { entry: fork.entry_id })
             }
             Command::CloneSession(_) => self.change_session(id, name, SessionChange::Clone),
+            Command::NavigateTree(navigate) => {
+                let ticket = self.later(id, name);
+                let instructions = navigate.custom_instructions;
+                let leaving = match navigate.summarize {
+                    Some(true) => Leaving::Summarised { instructions },
+                    _ => Leaving::Silent,
+                };
+                let navigation = Navigation { target: navigate.target_id, leaving, label: navigate.label };
+                self.agent.navigate(ticket, navigation);
+            }
+            Command::ListSessions(wish) => {
+                let ticket = self.later(id, name);
+                self.agent.list_sessions(ticket, wish);
+            }
+            Command::DeleteSession(delete) => {
+                let ticket = self.later(id, name);
+                self.agent.delete_session(ticket, PathBuf::from(delete.session_path));
+            }
+            Command::ExportHtml(export) => {
+                let ticket = self.later(id, name);
+                self.agent.export_html(ticket, export.output_path);
+            }
             command => {
                 let agent = &mut self.agent;
                 let mut events = Vec::new();
@@ -274,9 +299,6 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
             Now::Nothing
         }
         Command::GetSessionStats(_) => Now::data(agent.stats()),
-        Command::ExportHtml(_) => Now::Failed(AgentError::Unsupported(
-            "export_html is not implemented in this version of sampi".to_owned(),
-        )),
         Command::GetForkMessages(_) => {
             let points = agent.session().fork_points();
             let messages =
@@ -307,8 +329,10 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
             Now::data(LastAssistantText { text: agent.last_assistant_text() })
         }
         Command::SetSessionName(set) => Now::from_result(agent.set_session_name(&set.name)),
-        // Extensions, prompt templates and skills are what could be listed, and none are loaded yet.
-        Command::GetCommands(_) => Now::data(SlashCommands::default()),
+        Command::GetCommands(_) => Now::data(agent.commands()),
+        Command::SetLabel(set) => {
+            Now::from_data(agent.set_label(set.entry_id, set.label).map(|entry| LabelSet { entry }))
+        }
         Command::Prompt(_)
         | Command::Steer(_)
         | Command::FollowUp(_)
@@ -318,14 +342,18 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
         | Command::NewSession(_)
         | Command::SwitchSession(_)
         | Command::Fork(_)
-        | Command::CloneSession(_) => {
+        | Command::CloneSession(_)
+        | Command::NavigateTree(_)
+        | Command::ListSessions(_)
+        | Command::DeleteSession(_)
+        | Command::ExportHtml(_) => {
             Now::Failed(AgentError::Failed("this command is answered later".to_owned()))
         }
     }
 }
 
 fn input(text: String, images: Vec<sampi_protocol::commands::PromptImage>) -> Input {
-    Input { text, images: images.into_iter().map(Into::into).collect() }
+    Input { text, images: images.into_iter().map(Into::into).collect(), notes: Vec::new() }
 }
 
 fn refuse(out: &mut Outgoing, refusal: &Refusal) {
@@ -363,7 +391,15 @@ impl Answer<'_> {
             Outcome::SessionChanged(Ok(changed)) => {
                 self.data(&SessionChangeResult { cancelled: changed.cancelled });
             }
+            Outcome::Navigated(Ok(navigated)) => self.data(&navigated),
+            Outcome::Listed(Ok(listed)) => self.data(&listed),
+            Outcome::Exported(Ok(exported)) => self.data(&exported),
+            Outcome::Deleted(Ok(())) => self.success::<()>(None),
             Outcome::Accepted(Err(error))
+            | Outcome::Navigated(Err(error))
+            | Outcome::Listed(Err(error))
+            | Outcome::Deleted(Err(error))
+            | Outcome::Exported(Err(error))
             | Outcome::Bash(Err(error))
             | Outcome::Compacted(Err(error))
             | Outcome::SessionChanged(Err(error)) => self.failure(&error),
@@ -413,10 +449,10 @@ fn error_code(error: &AgentError) -> ErrorCode {
         AgentError::Session(error) => match error {
             SessionError::NotFound { .. }
             | SessionError::EntryNotFound(_)
+            | SessionError::NotForkable
             | SessionError::CwdMissing { .. } => ErrorCode::NotFound,
             SessionError::NotASession { .. }
             | SessionError::Version { .. }
-            | SessionError::NotForkable
             | SessionError::NotSaved
             | SessionError::InvalidId { .. } => ErrorCode::InvalidParams,
             SessionError::Locked { .. } => ErrorCode::Busy,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use sampi_protocol::data::ThinkingLevel;
 use serde_json::{Map, Value};
 
+use super::trust::{TrustDecision, decide_trust};
 use super::{Environment, Paths, jsonc};
 use crate::llm::ThinkingBudgets;
 pub use sampi_protocol::commands::QueueMode;
@@ -141,11 +142,32 @@ pub struct Settings {
     pub raw: Map<String, Value>,
 }
 
+/// The lists of skills and prompt templates in one settings file, as written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ResourceLists {
+    /// `skills`
+    pub skills: Vec<String>,
+    /// `prompts`
+    pub prompts: Vec<String>,
+}
+
+impl ResourceLists {
+    fn of(settings: &Map<String, Value>) -> Self {
+        let read = Reader(settings);
+        let list = |name| read.texts(&[name]).unwrap_or_default();
+        Self { skills: list("skills"), prompts: list("prompts") }
+    }
+}
+
 /// Settings and what was wrong with the files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedSettings {
     /// The settings.
     pub settings: Settings,
+    /// The user's lists of resources; their relative paths start at the agent directory.
+    pub user_resources: ResourceLists,
+    /// The trusted project's lists of resources; their relative paths start at `.pi`.
+    pub project_resources: ResourceLists,
     /// True when the project's configuration may be used.
     pub project_trusted: bool,
     /// What was wrong, one line each, naming file and key.
@@ -160,11 +182,11 @@ impl Settings {
         let mut warnings = Vec::new();
         let user_file = paths.user_settings();
         let mut merged = read_file(&user_file, &mut warnings);
-        let project_trusted = match trust {
-            TrustOverride::Approve => true,
-            TrustOverride::Deny => false,
-            TrustOverride::Unset => trust_of(&merged) == DefaultProjectTrust::Always,
-        };
+        let TrustDecision { trusted: project_trusted, mut left_out, warning } =
+            decide_trust(paths, trust, trust_of(&merged));
+        warnings.extend(warning);
+        let user_resources = ResourceLists::of(&merged);
+        let mut project_resources = ResourceLists::default();
         let project_file = paths.project_settings();
         // With the home directory as working directory the two are one file.
         if project_file != user_file {
@@ -184,21 +206,26 @@ impl Settings {
                 }
             } else {
                 project.retain(|key, _| key == "sessionDir");
-                if trust == TrustOverride::Unset
-                    && trust_of(&merged) == DefaultProjectTrust::Ask
-                    && had_settings
-                {
-                    let file = project_file.display();
-                    warnings.push(format!("{file}: ignored, the project is not trusted; --approve uses it"));
+                if !had_settings {
+                    let file = project_file.display().to_string();
+                    left_out.retain(|path| *path != file);
                 }
             }
+            project_resources = ResourceLists::of(&project);
             let tools = tool_list::merge(merged.get("defaultTools"), project.get("defaultTools"));
             merge(&mut merged, project, Level::Top);
             if let Some(tools) = tools {
                 merged.insert("defaultTools".to_owned(), tools);
             }
         }
-        LoadedSettings { settings: Self::from_map(merged), project_trusted, warnings }
+        if !left_out.is_empty() {
+            let left_out = left_out.join(", ");
+            warnings.push(format!(
+                "the project is not trusted, so this is left out: {left_out}; --approve uses it"
+            ));
+        }
+        let settings = Self::from_map(merged);
+        LoadedSettings { settings, user_resources, project_resources, project_trusted, warnings }
     }
 
     /// The settings in a merged object. What has the wrong type counts as absent.

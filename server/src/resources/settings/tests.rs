@@ -70,7 +70,7 @@ fn a_trusted_project_overrides_field_by_field_and_resource_lists_add_up() {
 #[test]
 fn an_untrusted_project_counts_for_its_session_directory_only() {
     let project = r#"{"shellCommandPrefix":"evil","sessionDir":"s","retry":7}"#;
-    let (not_trusted, wrong) = ("the project is not trusted; --approve uses it", "retry must be an object");
+    let (not_trusted, wrong) = ("w/.pi/settings.json; --approve uses it", "retry must be an object");
     for (trust, user, trusted, warning) in [
         (TrustOverride::Unset, "{}", false, not_trusted),
         (TrustOverride::Unset, r#"{"defaultProjectTrust":"never"}"#, false, ""),

@@ -22,6 +22,13 @@ impl FileOperations {
         Self { read: list("readFiles"), modified: list("modifiedFiles") }
     }
 
+    /// Adds what the details of another summary say.
+    pub fn carry_on(&mut self, details: Option<&Value>) {
+        let other = Self::from_details(details);
+        self.read.extend(other.read);
+        self.modified.extend(other.modified);
+    }
+
     /// Adds the files of a message's tool calls.
     pub fn note(&mut self, message: &AgentMessage) {
         let Some(answer) = message.as_assistant() else { return };

@@ -103,14 +103,14 @@ pub async fn summarise<E>(
     Ok(Summary { text, usage, details: preparation.files.details() })
 }
 
-/// Summarises a branch that is left.
+/// Summarises a branch that is left. `files` are those of the summaries in it.
 pub async fn summarise_branch<E>(
     messages: &[Shared<AgentMessage>],
+    mut files: FileOperations,
     instructions: Option<&str>,
     limits: SummaryLimits,
     ask: &Summariser<'_, E>,
 ) -> Result<Summary, E> {
-    let mut files = FileOperations::default();
     messages.iter().for_each(|message| files.note(message));
     let mut usage = Usage::default();
     // Newest first: what does not fit the model's window is the oldest part.
@@ -138,15 +138,30 @@ fn chunks(messages: &[Shared<AgentMessage>], limits: SummaryLimits) -> Vec<Strin
     let budget = (limits.context_window * TRANSCRIPT_SHARE / 100).max(SMALLEST_TRANSCRIPT);
     let mut chunks: Vec<String> = Vec::new();
     for text in messages.iter().filter_map(|message| transcript_text::message_text(message)) {
-        match chunks.last_mut() {
-            Some(chunk) if estimate_text(chunk.len() + text.len()) <= budget => {
-                chunk.push_str("\n\n");
-                chunk.push_str(&text);
+        for piece in pieces(&text, budget) {
+            match chunks.last_mut() {
+                Some(chunk) if estimate_text(chunk.len() + piece.len()) <= budget => {
+                    chunk.push_str("\n\n");
+                    chunk.push_str(piece);
+                }
+                _ => chunks.push(piece.to_owned()),
             }
-            _ => chunks.push(text),
         }
     }
     chunks
+}
+
+/// Cuts one message that is longer than the budget.
+fn pieces(mut text: &str, budget: u64) -> Vec<&str> {
+    let most = usize::try_from(budget).unwrap_or(usize::MAX).saturating_mul(4);
+    let mut pieces = Vec::new();
+    while text.len() > most {
+        let (piece, rest) = text.split_at(text.floor_char_boundary(most));
+        pieces.push(piece);
+        text = rest;
+    }
+    pieces.push(text);
+    pieces
 }
 
 /// Adds the tokens and costs of one usage to another.

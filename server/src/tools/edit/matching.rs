@@ -126,14 +126,15 @@ impl Cursor<'_> {
     }
 }
 
+/// The line end of the line at `position`; of a last line without one, that of the line before.
 fn line_end_at(text: &str, position: usize) -> &'static str {
-    let (before, after) = text.split_at_checked(position).unwrap_or((text, ""));
-    let is_pair = match after.find(['\r', '\n']) {
-        Some(end) => after.get(end..).is_some_and(|rest| rest.starts_with("\r\n")),
-        None => {
-            before.rfind('\n').is_some_and(|end| before.get(..end).is_some_and(|line| line.ends_with('\r')))
-        }
+    let bytes = text.as_bytes();
+    let (before, after) = bytes.split_at_checked(position).unwrap_or((bytes, &[]));
+    let end = match memchr::memchr(b'\n', after) {
+        Some(end) => Some(position + end),
+        None => memchr::memrchr(b'\n', before),
     };
+    let is_pair = end.is_some_and(|end| bytes.get(..end).is_some_and(|line| line.ends_with(b"\r")));
     if is_pair { "\r\n" } else { "\n" }
 }
 

@@ -7,8 +7,10 @@ mod matching;
 #[cfg(test)]
 mod tests;
 
+use std::io;
 use std::path::Path;
 
+use rustix::fs::Access;
 use sampi_protocol::data::{ContentBlock, ToolDefinition, ToolOutput};
 use serde_json::{Map, Value, json};
 use tokio::fs;
@@ -154,18 +156,16 @@ fn edits(arguments: &Map<String, Value>) -> Result<Vec<Edit>, ToolError> {
 }
 
 async fn read(path: &Path, argument: &str) -> Result<Vec<u8>, ToolError> {
-    let metadata = fs::metadata(path).await.map_err(|error| {
+    let refused = |error: io::Error| {
         ToolError::new(format!("Could not edit file: {argument}. Error code: {}.", code(&error)))
-    })?;
+    };
+    rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK).map_err(|error| refused(error.into()))?;
+    let metadata = fs::metadata(path).await.map_err(refused)?;
     if !metadata.is_file() && !metadata.is_dir() {
+        // Pipes and devices may never end.
         return Err(ToolError::new(format!("Could not edit file: {argument}. It is no regular file.")));
     }
-    fs::read(path).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => {
-            ToolError::new(format!("Could not edit file: {argument}. Error code: {}.", code(&error)))
-        }
-        _ => open_file_error(&error, "read"),
-    })
+    fs::read(path).await.map_err(|error| open_file_error(&error, "read"))
 }
 
 /// The file's bytes after the edits. The byte order mark, line ends, and bytes that are no UTF-8 stay.

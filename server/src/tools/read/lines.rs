@@ -17,6 +17,10 @@ pub(super) struct LineWindow {
     selected_bytes: u64,
     selected_newlines: u64,
     first_line_bytes: u64,
+    /// Bytes of the last line that was selected, without its line break.
+    last_line_bytes: u64,
+    /// False when the selection ends in a line without a line break.
+    ends_with_newline: bool,
 }
 
 /// What a call reads.
@@ -39,6 +43,8 @@ impl LineWindow {
             selected_bytes: 0,
             selected_newlines: 0,
             first_line_bytes: 0,
+            last_line_bytes: 0,
+            ends_with_newline: true,
         }
     }
 
@@ -49,6 +55,9 @@ impl LineWindow {
             if self.line >= self.start && self.limit.is_none_or(|limit| self.line - self.start < limit) {
                 self.selected_bytes += part.len() as u64;
                 self.selected_newlines += u64::from(ends);
+                let continued = if self.ends_with_newline { 0 } else { self.last_line_bytes };
+                self.last_line_bytes = continued + part.len() as u64 - u64::from(ends);
+                self.ends_with_newline = ends;
                 if self.line == self.start {
                     self.first_line_bytes += part.len() as u64 - u64::from(ends);
                 }
@@ -75,10 +84,10 @@ impl LineWindow {
             }
             self.selected_bytes -= 1;
             self.selected_newlines -= 1;
+            self.ends_with_newline = self.last_line_bytes == 0;
         }
-        let is_open = self.selected_bytes > 0 && !(self.is_whole() && self.kept.ends_with('\n'));
-        let size =
-            TextSize { lines: self.selected_newlines + u64::from(is_open), bytes: self.selected_bytes };
+        let lines = self.selected_newlines + u64::from(!self.ends_with_newline);
+        let size = TextSize { lines, bytes: self.selected_bytes };
         let truncation = truncate_head_of(&self.kept, size, MAX_LINES);
         let first = self.start + 1;
         let limit = format_size(MAX_BYTES);
@@ -110,10 +119,6 @@ impl LineWindow {
             self.kept
         };
         Ok(Window { text, truncation: None })
-    }
-
-    fn is_whole(&self) -> bool {
-        self.kept.len() as u64 == self.selected_bytes
     }
 }
 

@@ -1,6 +1,5 @@
 //! The `read` tool.
 
-mod image;
 mod lines;
 
 #[cfg(test)]
@@ -19,8 +18,8 @@ use super::fs_error::{fs_error, open_file_error};
 use super::paths::resolve_existing;
 use super::{ABORTED, ImageSettings, Tool, ToolContext, ToolError, text_output};
 use crate::BoxFuture;
+use crate::images::{SentImage, as_is, fit, image_type};
 use crate::process::Utf8Decoder;
-use image::{SentImage, as_is, fit, image_type};
 use lines::LineWindow;
 
 /// Bytes read from a file at once.
@@ -152,16 +151,17 @@ impl Request {
         let sent = match self.images.auto_resize {
             _ if !whole => None,
             true => fit(&bytes, mime_type),
-            false => Some(as_is(&bytes, mime_type)),
+            false => as_is(&bytes, mime_type),
         };
-        let Some(SentImage { data, mime_type, note }) = sent else {
+        let Some(SentImage { data, mime_type, notes }) = sent else {
             let text = format!("Read image file [{mime_type}]\n{IMAGE_OMITTED}");
             return Ok(ToolOutput { structured_content: Some(json!(text)), ..text_output(text) });
         };
-        let text = match note {
-            Some(note) => format!("Read image file [{mime_type}]\n{note}"),
-            None => format!("Read image file [{mime_type}]"),
-        };
+        let text = [format!("Read image file [{mime_type}]")]
+            .into_iter()
+            .chain(notes)
+            .collect::<Vec<_>>()
+            .join("\n");
         let structured = json!({ "type": "image", "data": data, "mimeType": mime_type, "note": text });
         // The image stays in the result: another model may see it later.
         let unsupported = self.model_id.as_ref().filter(|_| !self.images.model_takes_images);

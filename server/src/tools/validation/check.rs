@@ -1,6 +1,10 @@
 //! Values against JSON Schema, as far as tools use it.
 
+use grep_matcher::Matcher;
+use grep_regex::RegexMatcher;
 use serde_json::{Map, Value};
+
+use super::number_text;
 
 /// Adds a line for every place where the value differs from its schema.
 pub(super) fn check(schema: &Value, value: &Value, path: &str, problems: &mut Vec<String>) {
@@ -20,7 +24,7 @@ pub(super) fn check(schema: &Value, value: &Value, path: &str, problems: &mut Ve
     match value {
         Value::Object(fields) => check_fields(schema, fields, path, problems),
         Value::Array(items) => check_items(schema, items, path, problems),
-        Value::String(text) => check_length(schema, text, path, problems),
+        Value::String(text) => check_text(schema, text, path, problems),
         Value::Number(number) => check_range(schema, number.as_f64().unwrap_or(f64::NAN), path, problems),
         Value::Null | Value::Bool(_) => {}
     }
@@ -69,19 +73,47 @@ fn check_choice(schema: &Map<String, Value>, value: &Value, path: &str, problems
     {
         problems.push(line(path, &format!("expected {expected}")));
     }
-    if let Some(Value::Array(choices)) = schema.get("enum")
-        && !choices.contains(value)
+    if let Some(choices @ Value::Array(list)) = schema.get("enum")
+        && !list.contains(value)
     {
-        let choices: Vec<String> = choices.iter().map(Value::to_string).collect();
-        problems.push(line(path, &format!("expected one of {}", choices.join(", "))));
+        problems.push(line(path, &format!("expected one of {choices}")));
     }
     if let Some(Value::Array(branches)) = schema.get("anyOf").or_else(|| schema.get("oneOf"))
         && !branches.iter().any(|branch| is_valid(branch, value))
     {
-        problems.push(line(path, "matches none of the allowed forms"));
+        check_union(branches, value, path, problems);
     }
     if let Some(Value::Array(parts)) = schema.get("allOf") {
         parts.iter().for_each(|part| check(part, value, path, problems));
+    }
+    if let Some(unwanted) = schema.get("not")
+        && is_valid(unwanted, value)
+    {
+        problems.push(line(path, "must not match the schema in not"));
+    }
+}
+
+/// Tells what is wrong with the branch that is meant: the one whose constant field is the value's, else
+/// the first.
+fn check_union(branches: &[Value], value: &Value, path: &str, problems: &mut Vec<String>) {
+    let constant = |branch: &Value, name: &str| branch.get("properties")?.get(name)?.get("const").cloned();
+    let fields = value.as_object().into_iter().flatten();
+    for (name, chosen) in fields {
+        let choices: Vec<Value> = branches.iter().filter_map(|branch| constant(branch, name)).collect();
+        if choices.len() < branches.len() {
+            continue;
+        }
+        match branches.iter().find(|branch| constant(branch, name).as_ref() == Some(chosen)) {
+            Some(branch) => check(branch, value, path, problems),
+            None => {
+                let choices = Value::Array(choices);
+                problems.push(line(&join(path, name), &format!("expected one of {choices}")));
+            }
+        }
+        return;
+    }
+    if let Some(branch) = branches.first() {
+        check(branch, value, path, problems);
     }
 }
 
@@ -106,7 +138,10 @@ fn check_fields(
     if let Some(other) = schema.get("additionalProperties") {
         for (name, value) in fields {
             if !properties.is_some_and(|properties| properties.contains_key(name)) {
-                check(other, value, &join(path, name), problems);
+                match other {
+                    Value::Bool(false) => problems.push(line(&join(path, name), "unknown field")),
+                    other => check(other, value, &join(path, name), problems),
+                }
             }
         }
     }
@@ -114,11 +149,15 @@ fn check_fields(
 
 fn check_items(schema: &Map<String, Value>, items: &[Value], path: &str, problems: &mut Vec<String>) {
     let limit = |name: &str| schema.get(name).and_then(Value::as_u64);
-    if let Some(minimum) = limit("minItems").filter(|minimum| (items.len() as u64) < *minimum) {
-        problems.push(line(path, &format!("expected at least {minimum} items, got {}", items.len())));
+    if let Some(least) = limit("minItems").filter(|least| (items.len() as u64) < *least) {
+        problems.push(line(path, &format!("expected at least {least} items")));
     }
-    if let Some(maximum) = limit("maxItems").filter(|maximum| items.len() as u64 > *maximum) {
-        problems.push(line(path, &format!("expected at most {maximum} items, got {}", items.len())));
+    if let Some(most) = limit("maxItems").filter(|most| items.len() as u64 > *most) {
+        problems.push(line(path, &format!("expected at most {most} items")));
+    }
+    let is_repeated = |(index, item): (usize, &Value)| items.iter().take(index).any(|other| other == item);
+    if schema.get("uniqueItems") == Some(&Value::Bool(true)) && items.iter().enumerate().any(is_repeated) {
+        problems.push(line(path, "expected unique items"));
     }
     if let Some(item) = schema.get("items") {
         for (index, value) in items.iter().enumerate() {
@@ -127,14 +166,21 @@ fn check_items(schema: &Map<String, Value>, items: &[Value], path: &str, problem
     }
 }
 
-fn check_length(schema: &Map<String, Value>, text: &str, path: &str, problems: &mut Vec<String>) {
+fn check_text(schema: &Map<String, Value>, text: &str, path: &str, problems: &mut Vec<String>) {
     let limit = |name: &str| schema.get(name).and_then(Value::as_u64);
     let length = text.chars().count() as u64;
-    if let Some(minimum) = limit("minLength").filter(|minimum| length < *minimum) {
-        problems.push(line(path, &format!("expected at least {minimum} characters, got {length}")));
+    if let Some(least) = limit("minLength").filter(|least| length < *least) {
+        problems.push(line(path, &format!("expected at least {least} characters")));
     }
-    if let Some(maximum) = limit("maxLength").filter(|maximum| length > *maximum) {
-        problems.push(line(path, &format!("expected at most {maximum} characters, got {length}")));
+    if let Some(most) = limit("maxLength").filter(|most| length > *most) {
+        problems.push(line(path, &format!("expected at most {most} characters")));
+    }
+    // A pattern of JavaScript that cannot be read here is left to the tool.
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
+        && let Ok(matcher) = RegexMatcher::new(pattern)
+        && !matcher.is_match(text.as_bytes()).unwrap_or(true)
+    {
+        problems.push(line(path, &format!("expected to match {pattern}")));
     }
 }
 
@@ -145,10 +191,11 @@ fn check_range(schema: &Map<String, Value>, number: f64, path: &str, problems: &
         (limit("maximum").filter(|limit| number > *limit), "<="),
         (limit("exclusiveMinimum").filter(|limit| number <= *limit), ">"),
         (limit("exclusiveMaximum").filter(|limit| number >= *limit), "<"),
+        (limit("multipleOf").filter(|step| (number / step).fract() != 0.0), "a multiple of"),
     ];
     for (limit, sign) in checks {
         if let Some(limit) = limit {
-            problems.push(line(path, &format!("expected {sign} {limit}, got {number}")));
+            problems.push(line(path, &format!("expected {sign} {}", number_text(limit))));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::check::{is_valid, type_names};
+use super::check::{has_type, is_valid, type_names};
 use super::number_text;
 
 /// The value brought near to its schema. What cannot be mended stays as it is, for the check to tell.
@@ -13,6 +13,8 @@ pub(super) fn coerce(schema: &Value, value: Value) -> Value {
     if let Some(branches) = union(schema) {
         return coerce_union(branches, value);
     }
+    let parts = schema.get("allOf").and_then(Value::as_array);
+    let value = parts.into_iter().flatten().fold(value, |value, part| coerce(part, value));
     let value = coerce_type(schema, value);
     match value {
         Value::Object(fields) => Value::Object(coerce_fields(schema, fields)),
@@ -49,7 +51,10 @@ fn coerce_fields(schema: &Map<String, Value>, fields: Map<String, Value>) -> Map
             // Models send null for what they leave out.
             Some(property) if value.is_null() && !required(&name) && !is_valid(property, &value) => None,
             Some(property) => Some((name, coerce(property, value))),
-            None => Some((name, value)),
+            None => match schema.get("additionalProperties") {
+                Some(other) => Some((name, coerce(other, value))),
+                None => Some((name, value)),
+            },
         }
     });
     mended.collect()
@@ -57,41 +62,72 @@ fn coerce_fields(schema: &Map<String, Value>, fields: Map<String, Value>) -> Map
 
 fn coerce_type(schema: &Map<String, Value>, value: Value) -> Value {
     let types = type_names(schema);
-    if types.is_empty() || types.iter().any(|name| super::check::has_type(&value, name)) {
+    if types.is_empty() {
+        return coerce_choice(schema, value);
+    }
+    if types.iter().any(|name| has_type(&value, name)) {
         return value;
     }
     types.iter().find_map(|name| convert(name, &value)).unwrap_or(value)
 }
 
+/// One of several values, sent as text.
+fn coerce_choice(schema: &Map<String, Value>, value: Value) -> Value {
+    let choices = schema.get("enum").and_then(Value::as_array);
+    let Some(choices) = choices.filter(|choices| !choices.contains(&value)) else {
+        return value;
+    };
+    let same =
+        choices.iter().find(|choice| text_of(choice).is_some_and(|text| Some(text) == text_of(&value)));
+    same.cloned().unwrap_or(value)
+}
+
 fn convert(to: &str, value: &Value) -> Option<Value> {
     match (to, value) {
-        ("string", Value::Null) => Some(Value::from("null")),
-        ("string", Value::Bool(flag)) => Some(Value::from(flag.to_string())),
-        ("string", Value::Number(number)) => Some(Value::from(match number.as_f64() {
-            Some(float) if number.is_f64() => number_text(float),
-            _ => number.to_string(),
-        })),
-        ("number", Value::String(text)) => number_value(parse_number(text)?),
-        ("integer", Value::String(text)) => {
-            parse_number(text).filter(|number| number.fract() == 0.0).and_then(number_value)
-        }
-        ("number" | "integer", Value::Bool(flag)) => Some(Value::from(u8::from(*flag))),
-        ("boolean", Value::String(text)) if matches_word(text, "true") || text == "1" => {
+        ("string", value) => text_of(value).map(Value::from),
+        ("number", value) => number_of(value).and_then(number_value),
+        ("integer", value) => number_of(value).map(f64::trunc).and_then(number_value),
+        ("boolean", Value::Null) => Some(Value::from(false)),
+        ("boolean", Value::String(text)) if text.eq_ignore_ascii_case("true") || text == "1" => {
             Some(Value::from(true))
         }
-        ("boolean", Value::String(text)) if matches_word(text, "false") || text == "0" => {
+        ("boolean", Value::String(text)) if text.eq_ignore_ascii_case("false") || text == "0" => {
             Some(Value::from(false))
         }
         ("boolean", Value::Number(number)) if number.as_f64() == Some(1.0) => Some(Value::from(true)),
         ("boolean", Value::Number(number)) if number.as_f64() == Some(0.0) => Some(Value::from(false)),
-        ("array", Value::Null) => None,
+        ("null", Value::String(text)) if text.is_empty() || text == "null" => Some(Value::Null),
+        ("null", Value::Bool(false)) => Some(Value::Null),
+        ("null", Value::Number(number)) if number.as_f64() == Some(0.0) => Some(Value::Null),
         ("array", single) => Some(Value::Array(vec![single.clone()])),
         _ => None,
     }
 }
 
-fn matches_word(text: &str, word: &str) -> bool {
-    text.eq_ignore_ascii_case(word)
+/// A single value as text.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => Some("null".to_owned()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Number(number) => Some(match number.as_f64() {
+            Some(float) if number.is_f64() => number_text(float),
+            _ => number.to_string(),
+        }),
+        Value::String(text) => Some(text.clone()),
+        Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn number_of(value: &Value) -> Option<f64> {
+    match value {
+        Value::Null => Some(0.0),
+        Value::Bool(flag) => Some(f64::from(u8::from(*flag))),
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) if text.eq_ignore_ascii_case("true") => Some(1.0),
+        Value::String(text) if text.eq_ignore_ascii_case("false") => Some(0.0),
+        Value::String(text) => parse_number(text),
+        Value::Array(_) | Value::Object(_) => None,
+    }
 }
 
 /// A finite number as JavaScript's `Number()` reads it: blanks around it, other bases, empty is zero.

@@ -132,6 +132,94 @@ fn the_other_answers_are_pis() {
     assert_eq!(text, expected);
 }
 
+/// What Pi does with arguments of a tool that declares these fields, found by trying.
+#[test]
+fn the_other_forms_of_schema_are_mended_and_told_as_pi_does() {
+    let object = |fields: Value| json!({ "type": "object", "required": ["k"], "properties": fields });
+    let cases = [
+        (json!({ "type": "number" }), json!("true"), Ok(json!(1))),
+        (json!({ "type": "number" }), json!(null), Ok(json!(0))),
+        (json!({ "type": "number" }), json!("\u{a0}5"), Ok(json!(5))),
+        (json!({ "type": "number" }), json!("-0x1"), Err("v: expected number, got string")),
+        (json!({ "type": "integer" }), json!("-1.7"), Ok(json!(-1))),
+        (json!({ "type": "integer" }), json!(1.5), Ok(json!(1))),
+        (json!({ "type": "boolean" }), json!(null), Ok(json!(false))),
+        (json!({ "type": "null" }), json!(""), Ok(json!(null))),
+        (json!({ "type": "null" }), json!(5), Err("v: expected null, got integer")),
+        (json!({ "type": "string", "enum": ["a", "1"] }), json!(1), Ok(json!("1"))),
+        (
+            json!({ "type": "string", "enum": ["a", "1"] }),
+            json!("c"),
+            Err("v: expected one of [\"a\",\"1\"]"),
+        ),
+        (json!({ "enum": [1, "x"] }), json!("1"), Ok(json!(1))),
+        (json!({ "const": "k" }), json!("j"), Err("v: expected \"k\"")),
+        (json!({ "anyOf": [{ "type": "number" }, { "type": "boolean" }] }), json!("true"), Ok(json!(1))),
+        (
+            json!({ "anyOf": [{ "type": "number" }, { "type": "boolean" }] }),
+            json!("x"),
+            Err("v: expected number, got string"),
+        ),
+        (json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }), json!(null), Ok(json!(null))),
+        (json!({ "oneOf": [{ "type": "string" }, { "type": "integer" }] }), json!(5.5), Ok(json!("5.5"))),
+        (json!({ "type": ["number", "string"] }), json!(true), Ok(json!(1))),
+        (json!({ "type": ["number", "string"] }), json!({}), Err("v: expected number or string, got object")),
+        (
+            json!({ "type": "array", "items": { "type": "number" } }),
+            json!([1, "2", true, null]),
+            Ok(json!([1, 2, 1, 0])),
+        ),
+        (json!({ "type": "array", "minItems": 1 }), json!([]), Err("v: expected at least 1 items")),
+        (json!({ "type": "array", "uniqueItems": true }), json!(["a", "a"]), Err("v: expected unique items")),
+        (
+            json!({ "type": "object", "additionalProperties": false }),
+            json!({ "q": 1 }),
+            Err("v.q: unknown field"),
+        ),
+        (
+            json!({ "type": "object", "additionalProperties": { "type": "number" } }),
+            json!({ "q": "1" }),
+            Ok(json!({ "q": 1 })),
+        ),
+        (json!({ "allOf": [{ "type": "number" }, { "minimum": 3 }] }), json!("2"), Err("v: expected >= 3")),
+        (json!({ "type": "number", "exclusiveMaximum": 5 }), json!(5), Err("v: expected < 5")),
+        (json!({ "type": "number", "multipleOf": 2 }), json!(3), Err("v: expected a multiple of 2")),
+        (json!({ "type": "string", "minLength": 2 }), json!("é"), Err("v: expected at least 2 characters")),
+        (json!({ "type": "string", "pattern": "^a+$" }), json!("b"), Err("v: expected to match ^a+$")),
+        (json!({ "not": { "type": "string" } }), json!("x"), Err("v: must not match the schema in not")),
+        (
+            json!({ "anyOf": [object(json!({ "k": { "const": "a" } })), object(json!({ "k": { "const": "b" }, "n": { "type": "number" } }))] }),
+            json!({ "k": "b", "n": "1" }),
+            Ok(json!({ "k": "b", "n": 1 })),
+        ),
+        (
+            json!({ "anyOf": [object(json!({ "k": { "const": "a" } })), object(json!({ "k": { "const": "b" } }))] }),
+            json!({ "k": "c" }),
+            Err("v.k: expected one of [\"a\",\"b\"]"),
+        ),
+    ];
+    for (schema, value, expected) in cases {
+        let definition = ToolDefinition {
+            name: "t".into(),
+            description: String::new(),
+            parameters: json!({ "type": "object", "required": ["v"], "properties": { "v": schema } }),
+            extra: Default::default(),
+        };
+        let arguments = json!({ "v": value }).as_object().unwrap().clone();
+        match (validate_arguments(&definition, &arguments), expected) {
+            (Ok(mended), Ok(expected)) => assert_eq!(mended["v"], expected, "{schema} {value}"),
+            (Err(error), Err(expected)) => {
+                assert_eq!(
+                    error.lines().nth(1),
+                    Some(format!("  - {expected}").as_str()),
+                    "{schema} {value}"
+                );
+            }
+            (result, _) => panic!("{schema} {value}: {result:?}"),
+        }
+    }
+}
+
 /// The schemas that Pi declares, without descriptions.
 const PI_SCHEMAS: [(&str, &str); 7] = [
     (

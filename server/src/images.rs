@@ -18,22 +18,25 @@ const MAX_ENCODED_BYTES: usize = 4 * 1024 * 1024 + 512 * 1024;
 /// Qualities of JPEG that are tried, best first.
 const JPEG_QUALITIES: [u8; 4] = [80, 65, 50, 35];
 
+/// The media type of bitmaps, which have to be converted.
+const BITMAP: &str = "image/bmp";
+
 /// How much smaller an image is made when no quality is small enough.
 const SHRINK: f64 = 0.75;
 
 /// An image that can be sent.
 #[derive(Debug)]
-pub(super) struct SentImage {
+pub(crate) struct SentImage {
     /// The bytes as base64.
-    pub(super) data: String,
+    pub(crate) data: String,
     /// The media type.
-    pub(super) mime_type: &'static str,
-    /// How it differs from the file, when it does.
-    pub(super) note: Option<String>,
+    pub(crate) mime_type: &'static str,
+    /// How it differs from the file.
+    pub(crate) notes: Vec<String>,
 }
 
 /// The media type of an image that models take, by the first bytes of the file.
-pub(super) fn image_type(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn image_type(bytes: &[u8]) -> Option<&'static str> {
     let at = |start: usize, part: &[u8]| bytes.get(start..).is_some_and(|rest| rest.starts_with(part));
     if at(0, b"\x89PNG\r\n\x1a\n") && at(12, b"IHDR") {
         Some("image/png")
@@ -47,25 +50,30 @@ pub(super) fn image_type(bytes: &[u8]) -> Option<&'static str> {
         && at(6, &[0; 4])
         && bytes.get(14).is_some_and(|size| matches!(size, 12 | 40..=124))
     {
-        Some("image/bmp")
+        Some(BITMAP)
     } else {
         None
     }
 }
 
-/// The image as it is.
-pub(super) fn as_is(bytes: &[u8], mime_type: &'static str) -> SentImage {
-    SentImage { data: STANDARD.encode(bytes), mime_type, note: None }
+/// The image as it is; a bitmap, which models do not take, as PNG. `None` when that cannot be read.
+pub(crate) fn as_is(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
+    if mime_type != BITMAP {
+        return Some(SentImage { data: STANDARD.encode(bytes), mime_type, notes: Vec::new() });
+    }
+    let data = STANDARD.encode(png(&decode(bytes)?)?);
+    Some(SentImage { data, mime_type: "image/png", notes: vec![converted(mime_type)] })
 }
 
 /// The image, made smaller when it is over the limits. `None` when it cannot be read or made small enough.
-pub(super) fn fit(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
+pub(crate) fn fit(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
     let image = decode(bytes)?;
     let (width, height) = (image.width(), image.height());
-    let fits = width <= MAX_SIDE && height <= MAX_SIDE && encoded_bytes(bytes.len()) < MAX_ENCODED_BYTES;
-    // Models do not take bitmaps.
-    if fits && mime_type != "image/bmp" {
-        return Some(as_is(bytes, mime_type));
+    if width <= MAX_SIDE && height <= MAX_SIDE {
+        let sent = as_is(bytes, mime_type)?;
+        if sent.data.len() < MAX_ENCODED_BYTES {
+            return Some(sent);
+        }
     }
     let scale = (f64::from(MAX_SIDE) / f64::from(width.max(height))).min(1.0);
     let (mut new_width, mut new_height) = (scaled(width, scale), scaled(height, scale));
@@ -75,21 +83,51 @@ pub(super) fn fit(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
         } else {
             image.resize_exact(new_width, new_height, FilterType::Lanczos3)
         };
-        if let Some((data, mime_type)) = smallest(&resized) {
-            let note = (!fits).then(|| {
-                format!(
-                    "[Image: original {width}x{height}, displayed at {new_width}x{new_height}. Multiply \
-                     coordinates by {:.2} to map to original image.]",
-                    f64::from(width) / f64::from(new_width)
-                )
-            });
-            return Some(SentImage { data: STANDARD.encode(data), mime_type, note });
+        if let Some((data, sent_type)) = smallest(&resized) {
+            let resized = format!(
+                "[Image: original {width}x{height}, displayed at {new_width}x{new_height}. Multiply coordinates \
+                 by {:.2} to map to original image.]",
+                f64::from(width) / f64::from(new_width)
+            );
+            let mut notes = vec![resized];
+            if mime_type == BITMAP {
+                notes.insert(0, converted(mime_type));
+            }
+            return Some(SentImage { data: STANDARD.encode(data), mime_type: sent_type, notes });
         }
         if (new_width, new_height) == (1, 1) {
             return None;
         }
         (new_width, new_height) = (scaled(new_width, SHRINK), scaled(new_height, SHRINK));
     }
+}
+
+/// What stands in for an image that cannot be sent.
+const OMITTED: &str = "[Image omitted: it is not a PNG, JPEG, GIF, WebP or BMP image that can be read.]";
+
+/// Makes an image of the user's ready to be sent; the error is the text that stands in for it.
+pub(crate) fn prepare(data: &str, resize: Resize) -> Result<SentImage, String> {
+    let prepared = STANDARD.decode(data.trim()).ok().and_then(|bytes| {
+        let mime_type = image_type(&bytes)?;
+        match resize {
+            Resize::ToFit => fit(&bytes, mime_type),
+            Resize::Never => as_is(&bytes, mime_type),
+        }
+    });
+    prepared.ok_or_else(|| OMITTED.to_owned())
+}
+
+/// Whether images are made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resize {
+    /// When they are over the limits.
+    ToFit,
+    /// Never (`images.autoResize` is off).
+    Never,
+}
+
+fn converted(mime_type: &str) -> String {
+    format!("[Image converted from {mime_type} to image/png.]")
 }
 
 fn decode(bytes: &[u8]) -> Option<DynamicImage> {
@@ -176,14 +214,14 @@ mod tests {
     fn a_small_image_stays_as_it_is() {
         let bytes = picture(4, 3, false);
         let sent = fit(&bytes, "image/png").unwrap();
-        assert_eq!((sent.data, sent.mime_type, sent.note), (STANDARD.encode(&bytes), "image/png", None));
+        assert_eq!((sent.data, sent.mime_type, sent.notes), (STANDARD.encode(&bytes), "image/png", vec![]));
     }
 
     #[test]
     fn a_large_image_is_made_smaller_and_says_so() {
         let sent = fit(&picture(3000, 1500, false), "image/png").unwrap();
         let expected = "[Image: original 3000x1500, displayed at 2000x1000. Multiply coordinates by 1.50 to map to original image.]";
-        assert_eq!(sent.note.as_deref(), Some(expected));
+        assert_eq!(sent.notes, [expected]);
         let image = decode(&STANDARD.decode(sent.data).unwrap()).unwrap();
         assert_eq!((image.width(), image.height()), (2000, 1000));
     }
@@ -193,7 +231,7 @@ mod tests {
         let sent = fit(&picture(1500, 1300, true), "image/png").unwrap();
         assert_eq!(sent.mime_type, "image/jpeg");
         assert!(sent.data.len() < MAX_ENCODED_BYTES);
-        assert!(sent.note.unwrap().starts_with("[Image: original 1500x1300, displayed at 1500x1300."));
+        assert!(sent.notes[0].starts_with("[Image: original 1500x1300, displayed at 1500x1300."));
     }
 
     #[test]
@@ -202,7 +240,10 @@ mod tests {
         let image = DynamicImage::ImageRgb8(image::RgbImage::new(5, 5));
         image.write_to(&mut Cursor::new(&mut bytes), image::ImageFormat::Bmp).unwrap();
         assert_eq!(image_type(&bytes), Some("image/bmp"));
-        assert_eq!(fit(&bytes, "image/bmp").unwrap().mime_type, "image/png");
+        for sent in [fit(&bytes, "image/bmp").unwrap(), as_is(&bytes, "image/bmp").unwrap()] {
+            assert_eq!(sent.mime_type, "image/png");
+            assert_eq!(sent.notes, ["[Image converted from image/bmp to image/png.]"]);
+        }
     }
 
     #[test]

@@ -1,0 +1,215 @@
+//! The request in the terms of the Gemini API.
+
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value, json};
+
+use super::family::Family;
+use super::{schema, thinking};
+use crate::llm::exchange::{Fault, json_post};
+use crate::llm::http::Post;
+use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, safe_id};
+use crate::llm::{ModelRequest, budget};
+
+/// Longest id of a call.
+const MAX_CALL_ID: usize = 64;
+
+/// What Google documents as the signature of calls that another model made.
+const FOREIGN_CALL_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// The request, ready to be sent.
+pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
+    json_post(url(request), headers(request), &body(request)?)
+}
+
+fn url(request: &ModelRequest) -> String {
+    let base = request.model.base_url.trim_end_matches('/');
+    let id = request.model.id.as_str();
+    let folder =
+        if ["models/", "tunedModels/"].iter().any(|known| id.starts_with(known)) { "" } else { "models/" };
+    let mut path = String::with_capacity(id.len());
+    for byte in id.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'/' | b':' | b'@') {
+            path.push(char::from(byte));
+        } else {
+            path.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    format!("{base}/{folder}{path}:streamGenerateContent?alt=sse")
+}
+
+pub(super) fn headers(request: &ModelRequest) -> Vec<(String, SecretString)> {
+    let mut headers: Vec<(String, SecretString)> =
+        vec![("content-type".into(), "application/json".to_owned().into())];
+    if let Some(key) = &request.credentials.api_key {
+        headers.push(if request.credentials.bearer {
+            ("authorization".into(), format!("Bearer {}", key.expose_secret()).into())
+        } else {
+            ("x-goog-api-key".into(), key.clone())
+        });
+    }
+    headers.extend(request.credentials.headers.iter().cloned());
+    headers
+}
+
+/// The body, its fields in the order in which Pi has them.
+pub(super) fn body(request: &ModelRequest) -> Result<Value, Fault> {
+    let transcript = Transcript::new(request, foreign_id);
+    let mut body = Map::new();
+    body.insert("contents".into(), Value::Array(contents(request, &transcript)));
+    if !transcript.system.is_empty() {
+        let parts = json!([{ "text": transcript.system }]);
+        body.insert("systemInstruction".into(), json!({ "parts": parts, "role": "user" }));
+    }
+    if !transcript.tools.is_empty() {
+        let tools: Vec<Value> = transcript
+            .tools
+            .iter()
+            .map(|tool| {
+                json!({ "name": tool.name, "description": tool.description,
+                    "parametersJsonSchema": schema::sanitized(&tool.parameters) })
+            })
+            .collect();
+        body.insert("tools".into(), json!([{ "functionDeclarations": tools }]));
+    }
+    let mut config = Map::new();
+    let limit = budget::output_limit(request, &transcript);
+    if limit > 0 {
+        config.insert("maxOutputTokens".into(), json!(limit));
+    }
+    if let Some(thinking) = thinking::config(request)? {
+        config.insert("thinkingConfig".into(), thinking);
+    }
+    body.insert("generationConfig".into(), Value::Object(config));
+    Ok(Value::Object(body))
+}
+
+fn contents(request: &ModelRequest, transcript: &Transcript<'_>) -> Vec<Value> {
+    let family = Family::of(&request.model.id);
+    let mut contents = Vec::with_capacity(transcript.turns.len());
+    let mut turns = transcript.turns.as_slice();
+    while let Some((turn, rest)) = turns.split_first() {
+        let (role, parts) = match turn {
+            Turn::User(user) => {
+                turns = rest;
+                let parts = user.parts.iter().filter(|part| part.as_text() != Some(""));
+                ("user", parts.map(content_part).collect())
+            }
+            Turn::Assistant(parts) => {
+                turns = rest;
+                ("model", model_parts(family, parts))
+            }
+            Turn::ToolResult(_) => {
+                let (responses, images, after) = tool_results(family, turns);
+                turns = after;
+                contents.push(json!({ "parts": responses, "role": "user" }));
+                ("user", images)
+            }
+        };
+        if !parts.is_empty() {
+            contents.push(json!({ "parts": parts, "role": role }));
+        }
+    }
+    contents
+}
+
+fn content_part(part: &Part<'_>) -> Value {
+    match part {
+        Part::Text(text) => json!({ "text": text }),
+        Part::Image { mime_type, data } => json!({ "inlineData": { "mimeType": mime_type, "data": data } }),
+    }
+}
+
+fn model_parts(family: Family, parts: &[AssistantPart<'_>]) -> Vec<Value> {
+    let mut written = Vec::with_capacity(parts.len());
+    let mut is_first_call = true;
+    for part in parts {
+        let (mut value, signature) = match part {
+            AssistantPart::Text { text, signature } => {
+                let signature = signature.filter(|signature| is_base64(signature));
+                if text.is_empty() && signature.is_none() {
+                    continue;
+                }
+                (json!({ "text": text }), signature)
+            }
+            AssistantPart::Thinking { text, signature, .. } => {
+                let signature = signature.filter(|signature| is_base64(signature));
+                if text.is_empty() && signature.is_none() {
+                    continue;
+                }
+                (json!({ "text": text, "thought": true }), signature)
+            }
+            AssistantPart::ToolCall { id, name, arguments, signature, .. } => {
+                let mut call = Map::new();
+                call.insert("args".into(), json!(arguments));
+                if family.has_call_ids() {
+                    call.insert("id".into(), json!(id));
+                }
+                call.insert("name".into(), json!(name));
+                let signature = signature.filter(|signature| is_base64(signature));
+                let needed = std::mem::take(&mut is_first_call) && family.wants_signed_calls();
+                let stand_in = needed.then_some(FOREIGN_CALL_SIGNATURE);
+                (json!({ "functionCall": call }), signature.or(stand_in))
+            }
+        };
+        if let Some(signature) = signature {
+            value["thoughtSignature"] = json!(signature);
+        }
+        written.push(value);
+    }
+    written
+}
+
+/// A run of tool results: the responses, which must stand in one message, the images that models cannot
+/// take inside of them, and the turns that follow.
+fn tool_results<'t, 'a>(
+    family: Family,
+    mut turns: &'t [Turn<'a>],
+) -> (Vec<Value>, Vec<Value>, &'t [Turn<'a>]) {
+    let mut responses = Vec::new();
+    let mut behind = Vec::new();
+    while let Some((Turn::ToolResult(result), rest)) = turns.split_first() {
+        responses.push(tool_response(family, result, &mut behind));
+        turns = rest;
+    }
+    (responses, behind, turns)
+}
+
+fn tool_response(family: Family, result: &ToolTurn<'_>, behind: &mut Vec<Value>) -> Value {
+    let images: Vec<Value> =
+        result.parts.iter().filter(|part| part.as_text().is_none()).map(content_part).collect();
+    let text = match result.text() {
+        text if text.is_empty() && !images.is_empty() => "(see attached image)".to_owned(),
+        text => text,
+    };
+    let field = if result.is_error { "error" } else { "output" };
+    let mut response = Map::new();
+    response.insert("name".into(), json!(result.name));
+    response.insert("response".into(), json!({ field: text }));
+    if !images.is_empty() {
+        if family.takes_images_in_results() {
+            response.insert("parts".into(), Value::Array(images));
+        } else {
+            behind.push(json!({ "text": "Tool result image:" }));
+            behind.extend(images);
+        }
+    }
+    if family.has_call_ids() {
+        response.insert("id".into(), json!(result.id));
+    }
+    json!({ "functionResponse": response })
+}
+
+/// The API takes base64 for a signature, and refuses the whole request for anything else.
+fn is_base64(signature: &str) -> bool {
+    let body = signature.trim_end_matches('=');
+    let padding = signature.len() - body.len();
+    signature.len().is_multiple_of(4)
+        && padding <= 2
+        && !body.is_empty()
+        && body.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+}
+
+/// Makes the id of another model's call one that the API takes.
+fn foreign_id(id: &str) -> String {
+    safe_id(id, MAX_CALL_ID)
+}

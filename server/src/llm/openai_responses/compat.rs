@@ -1,0 +1,87 @@
+//! How a server differs from OpenAI's own: what the model's `compat` says, else what is known of it.
+
+use sampi_protocol::data::Model;
+use serde_json::Value;
+
+/// Who offers the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// OpenAI, or a server that copies it.
+    OpenAi,
+    /// Azure, with rules of its own for addresses, keys and caches.
+    Azure,
+}
+
+impl Service {
+    /// The name by which errors call the service.
+    pub(crate) fn name(self, model: &Model) -> String {
+        match (self, model.provider.as_str()) {
+            (Self::Azure, _) => "Azure OpenAI".to_owned(),
+            (Self::OpenAi, "openai") => "OpenAI".to_owned(),
+            (Self::OpenAi, provider) => provider.to_owned(),
+        }
+    }
+}
+
+/// The resolved differences.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Compat {
+    pub(super) developer_role: bool,
+    pub(super) affinity: Affinity,
+    pub(super) cache_key: bool,
+    pub(super) long_retention: bool,
+    pub(super) cache_options: bool,
+    pub(super) strict_field: bool,
+    pub(super) max_output_tokens: bool,
+    /// True where the ids of other models' calls are of the form `call|item` or plain.
+    pub(super) keeps_call_ids: bool,
+}
+
+/// Which headers tell the server that requests belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Affinity {
+    None,
+    OpenAi,
+    OpenAiNoSession,
+    OpenRouter,
+}
+
+impl Affinity {
+    pub(super) fn headers(self) -> &'static [&'static str] {
+        match self {
+            Self::None => &[],
+            Self::OpenAi => &["session-id", "x-client-request-id"],
+            Self::OpenAiNoSession => &["x-client-request-id"],
+            Self::OpenRouter => &["x-session-id"],
+        }
+    }
+}
+
+impl Compat {
+    pub(crate) fn of(model: &Model, service: Service) -> Self {
+        let given = |name: &str| model.compat.as_ref().and_then(|compat| compat.get(name));
+        let flag = |name: &str, default: bool| given(name).and_then(Value::as_bool).unwrap_or(default);
+        let text = |name: &str| given(name).and_then(Value::as_str);
+
+        let azure = service == Service::Azure;
+        let openrouter = model.provider == "openrouter" || model.base_url.contains("openrouter.ai");
+        let affinity = match text("sessionAffinityFormat") {
+            _ if azure => Affinity::None,
+            Some("openai-nosession") => Affinity::OpenAiNoSession,
+            Some("openrouter") => Affinity::OpenRouter,
+            None if openrouter => Affinity::OpenRouter,
+            _ => Affinity::OpenAi,
+        };
+        let own = matches!(model.provider.as_str(), "openai" | "openai-codex" | "opencode");
+        Self {
+            developer_role: flag("supportsDeveloperRole", true),
+            affinity,
+            cache_key: text("promptCacheKeyMode") != Some("disabled"),
+            long_retention: !azure && flag("supportsLongCacheRetention", true),
+            cache_options: !azure && flag("supportsExplicitPromptCacheMode", false),
+            strict_field: flag("supportsStrictMode", azure),
+            max_output_tokens: flag("supportsMaxOutputTokens", true),
+            keeps_call_ids: own || azure,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The request in the terms of the Responses API.
+
+use sampi_protocol::data::ThinkingLevel;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value, json};
+
+use super::compat::{Compat, Service};
+use super::input;
+use crate::llm::exchange::{Fault, json_post};
+use crate::llm::http::Post;
+use crate::llm::transcript::Transcript;
+use crate::llm::{CacheRetention, ModelRequest, budget, sampling};
+
+/// Longest `prompt_cache_key`.
+const MAX_CACHE_KEY: usize = 64;
+
+/// Fewest output tokens that the API lets one ask for.
+const MIN_OUTPUT: u64 = 16;
+
+/// The request to OpenAI, ready to be sent.
+pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
+    let compat = Compat::of(&request.model, Service::OpenAi);
+    let url = format!("{}/responses", request.model.base_url.trim_end_matches('/'));
+    json_post(url, headers(request, &compat), &body(request, &compat, &request.model.id))
+}
+
+pub(super) fn headers(request: &ModelRequest, compat: &Compat) -> Vec<(String, SecretString)> {
+    let mut headers: Vec<(String, SecretString)> = vec![
+        ("accept".into(), "application/json".to_owned().into()),
+        ("content-type".into(), "application/json".to_owned().into()),
+    ];
+    if let Some(key) = &request.credentials.api_key {
+        headers.push(("authorization".into(), format!("Bearer {}", key.expose_secret()).into()));
+    }
+    if let Some(session) = &request.options.session_id
+        && request.options.cache_retention != CacheRetention::None
+    {
+        let names = compat.affinity.headers().iter();
+        headers.extend(names.map(|name| ((*name).to_owned(), session.clone().into())));
+    }
+    headers.extend(request.credentials.headers.iter().cloned());
+    headers
+}
+
+/// The body, its fields in the order in which Pi has them. `name` is the model's name at the service.
+pub(crate) fn body(request: &ModelRequest, compat: &Compat, name: &str) -> Value {
+    let foreign_id = if compat.keeps_call_ids { input::call_part } else { input::whole_id };
+    let transcript = Transcript::new(request, foreign_id);
+    let mut body = Map::new();
+    body.insert("model".into(), json!(name));
+    body.insert("input".into(), Value::Array(input::items(request, compat, &transcript)));
+    body.insert("stream".into(), json!(true));
+    add_cache(request, compat, &mut body);
+    body.insert("store".into(), json!(false));
+    let limit = budget::output_limit(request, &transcript);
+    if limit > 0 && compat.max_output_tokens {
+        body.insert("max_output_tokens".into(), json!(limit.max(MIN_OUTPUT)));
+    }
+    if !transcript.tools.is_empty() {
+        body.insert("tools".into(), tools(compat, &transcript));
+    }
+    add_reasoning(request, &mut body);
+    sampling::add(request, &mut body);
+    Value::Object(body)
+}
+
+fn add_cache(request: &ModelRequest, compat: &Compat, body: &mut Map<String, Value>) {
+    let retention = request.options.cache_retention;
+    if retention == CacheRetention::None {
+        if compat.cache_options {
+            // Without this the server caches on its own.
+            body.insert("prompt_cache_options".into(), json!({ "mode": "explicit" }));
+        }
+        return;
+    }
+    if let Some(session) = request.options.session_id.as_ref().filter(|_| compat.cache_key) {
+        let key: String = session.chars().take(MAX_CACHE_KEY).collect();
+        body.insert("prompt_cache_key".into(), json!(key));
+    }
+    if retention == CacheRetention::Long && compat.long_retention {
+        if compat.cache_options {
+            body.insert("prompt_cache_options".into(), json!({ "ttl": "30m" }));
+        } else {
+            body.insert("prompt_cache_retention".into(), json!("24h"));
+        }
+    }
+}
+
+fn tools(compat: &Compat, transcript: &Transcript<'_>) -> Value {
+    let tools = transcript.tools.iter().map(|tool| {
+        let mut function = json!({
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+        });
+        if compat.strict_field {
+            function["strict"] = json!(false);
+        }
+        function
+    });
+    tools.collect()
+}
+
+fn add_reasoning(request: &ModelRequest, body: &mut Map<String, Value>) {
+    if !request.model.reasoning {
+        return;
+    }
+    let level = request.thinking;
+    let mapped = request.model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()));
+    let own = mapped.and_then(Value::as_str);
+    if level == ThinkingLevel::Off {
+        // A model that cannot stop thinking says so with `null`.
+        if mapped != Some(&Value::Null) {
+            body.insert("reasoning".into(), json!({ "effort": own.unwrap_or("none") }));
+        }
+        return;
+    }
+    let effort = own.unwrap_or(match level {
+        ThinkingLevel::Xhigh | ThinkingLevel::Max => "high",
+        level => level.as_str(),
+    });
+    body.insert("reasoning".into(), json!({ "effort": effort, "summary": "auto" }));
+    // Nothing is stored, so the thinking has to come along to be replayed.
+    body.insert("include".into(), json!(["reasoning.encrypted_content"]));
+}

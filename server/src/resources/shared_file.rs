@@ -1,0 +1,152 @@
+//! Changing a configuration file that another program may be changing at the same time.
+//!
+//! Pi guards `settings.json` and `auth.json` with the npm package proper-lockfile: whoever changes
+//! `FILE` holds the folder `FILE.lock`, whose making is atomic; a folder that has not been touched for
+//! ten seconds belongs to a program that died. The file itself is replaced, never written in place.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Map, Value};
+
+use super::jsonc;
+
+/// Age of a lock whose holder died.
+const STALE_AFTER: Duration = Duration::from_secs(10);
+
+/// How long to wait for a lock that another program holds.
+const WAIT_AT_MOST: Duration = Duration::from_secs(5);
+
+/// How long to wait between two tries.
+const TRY_EVERY: Duration = Duration::from_millis(20);
+
+/// Mode of a new file: its owner's alone.
+const NEW_FILE_MODE: u32 = 0o600;
+
+/// Holds the lock of a file; gives it back when dropped.
+#[derive(Debug)]
+struct FileLock(PathBuf);
+
+impl FileLock {
+    fn take(path: &Path) -> io::Result<Self> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".lock");
+        let lock = PathBuf::from(name);
+        let started = SystemTime::now();
+        loop {
+            match fs::create_dir(&lock) {
+                Ok(()) => return Ok(Self(lock)),
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                Err(_) => {}
+            }
+            if is_stale(&lock) {
+                // Whoever else sees this tries the same; one of them makes the folder anew.
+                fs::remove_dir(&lock).ok();
+                continue;
+            }
+            if started.elapsed().unwrap_or(WAIT_AT_MOST) >= WAIT_AT_MOST {
+                let text = format!("{} is held by another program", lock.display());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+            std::thread::sleep(TRY_EVERY);
+        }
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir(&self.0) {
+            tracing::warn!(%error, lock = %self.0.display(), "a lock could not be given back");
+        }
+    }
+}
+
+fn is_stale(lock: &Path) -> bool {
+    let touched = fs::metadata(lock).and_then(|metadata| metadata.modified());
+    touched.is_ok_and(|touched| touched.elapsed().is_ok_and(|age| age > STALE_AFTER))
+}
+
+/// Changes the object in a JSON file under its lock. A file that is not there counts as empty; one that
+/// cannot be read as an object is left alone.
+///
+/// Blocks while another program holds the lock, for at most five seconds.
+pub fn update_object(path: &Path, change: impl FnOnce(&mut Map<String, Value>)) -> io::Result<()> {
+    let folder = path.parent().ok_or_else(|| io::Error::other("the file has no folder"))?;
+    fs::create_dir_all(folder)?;
+    // Behind a link the file itself is changed, as Pi does.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().unwrap_or(folder);
+    let _lock = FileLock::take(&path)?;
+    let mut object = jsonc::read_object(&path).map_err(io::Error::other)?.unwrap_or_default();
+    change(&mut object);
+    let mode = fs::metadata(&path).map_or(NEW_FILE_MODE, |metadata| metadata.permissions().mode());
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let mut text = serde_json::to_vec_pretty(&object)?;
+    text.push(b'\n');
+    file.write_all(&text)?;
+    file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+    file.as_file().sync_data()?;
+    file.persist(&path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_change_keeps_what_it_does_not_know_and_the_files_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/settings.json");
+        update_object(&path, |object| drop(object.insert("x".into(), json!(1)))).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        update_object(&path, |object| drop(object.insert("y".into(), json!([2])))).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\n  \"x\": 1,\n  \"y\": [\n    2\n  ]\n}\n");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(!folder.path().join("a/settings.json.lock").exists());
+    }
+
+    #[test]
+    fn a_file_that_is_no_object_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        fs::write(&path, "{oops").unwrap();
+        assert!(update_object(&path, |_| {}).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{oops");
+        assert!(!folder.path().join("settings.json.lock").exists());
+    }
+
+    #[test]
+    fn a_lock_of_a_program_that_died_is_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        let lock = folder.path().join("settings.json.lock");
+        fs::create_dir(&lock).unwrap();
+        let long_ago = SystemTime::now() - Duration::from_secs(60);
+        fs::File::open(&lock).unwrap().set_modified(long_ago).unwrap();
+        update_object(&path, |object| drop(object.insert("x".into(), json!(true)))).unwrap();
+        assert!(!lock.exists() && path.exists());
+    }
+
+    #[test]
+    fn changes_made_side_by_side_all_arrive() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        std::thread::scope(|scope| {
+            for n in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    update_object(path, |object| drop(object.insert(format!("k{n}"), json!(n)))).unwrap();
+                });
+            }
+        });
+        let object = jsonc::read_object(&path).unwrap().unwrap();
+        assert_eq!(object.len(), 8);
+    }
+}
