@@ -149,6 +149,19 @@ def dialogs() -> None:
             write(answer(record))
 
 
+def permission() -> None:
+    """Asks for a permission before it says anything."""
+    prompt: dict[str, Any] = {}
+    ask = {"type": "extension_ui_request", "id": "p", "method": "confirm", "title": "Shell", "message": "Run rm?"}
+    for record in commands():
+        if record["type"] == "prompt":
+            prompt = record
+            write(answer(record, {"disposition": "started"}), {"type": "agent_start"}, ask)
+        elif record["type"] == "extension_ui_response":
+            word = "granted" if record.get("confirmed") else "denied"
+            write(*run(prompt, delta(word), text=word)[2:])
+
+
 def hangs() -> None:
     """Answers get_commands and nothing else."""
     for command in commands():

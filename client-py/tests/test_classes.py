@@ -22,7 +22,7 @@ USAGE = {
     "totalTokens": 10,
     "cost": {"input": 0.5, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0.5},
 }
-ASSISTANT = {
+ASSISTANT: dict[str, Any] = {
     "role": "assistant",
     "content": [
         {"type": "thinking", "thinking": "hm"},
@@ -53,7 +53,7 @@ def ui(method: str, **fields: Any) -> dict[str, Any]:
     return {"type": "extension_ui_request", "id": "u", "method": method, **fields}
 
 
-EVENTS = [
+EVENTS: list[tuple[str, dict[str, Any]]] = [
     ("AgentStart", {"type": "agent_start"}),
     ("AgentEnd", {"type": "agent_end", "messages": [ASSISTANT], "willRetry": False}),
     ("AgentSettled", {"type": "agent_settled", "aborted": True}),
@@ -70,7 +70,7 @@ EVENTS = [
     ("ThinkingEnd", update({"type": "thinking_end", "contentIndex": 0, "content": "x"})),
     ("ToolCallStart", update({"type": "toolcall_start", "contentIndex": 0, "id": "c", "toolName": "read"})),
     ("ToolCallDelta", update({"type": "toolcall_delta", "contentIndex": 0, "delta": "x"})),
-    ("ToolCallEnd", update({"type": "toolcall_end", "contentIndex": 0, "toolCall": ASSISTANT["content"][2]})),  # type: ignore[index]
+    ("ToolCallEnd", update({"type": "toolcall_end", "contentIndex": 0, "toolCall": ASSISTANT["content"][2]})),
     ("StreamDone", update({"type": "done", "reason": "stop", "message": WITHOUT_ROLE})),
     ("StreamError", update({"type": "error", "reason": "aborted", "error": WITHOUT_ROLE})),
     ("MessageUpdate", update({"type": "hum", "pitch": 440})),
@@ -104,7 +104,7 @@ EVENTS = [
     ("SetEditorText", ui("set_editor_text", text="t")),
     ("Lagged", {"type": "sampi.lagged", "missed": 3}),
 ]
-MESSAGES = [
+MESSAGES: list[tuple[str, dict[str, Any]]] = [
     ("SystemMessage", {"role": "system", "content": "s", "sections": {"a": None}, "timestamp": 1}),
     ("UserMessage", {"role": "user", "content": "hi", "timestamp": 1}),
     ("AssistantMessage", ASSISTANT),
@@ -118,7 +118,7 @@ MESSAGES = [
     ("CompactionSummaryMessage", {"role": "compactionSummary", "summary": "s", "tokensBefore": 5, "timestamp": 1}),
     ("UnknownMessage", {"role": "narrator", "content": "once"}),
 ]
-BLOCKS = [
+BLOCKS: list[tuple[str, dict[str, Any]]] = [
     ("TextContent", {"type": "text", "text": "x"}),
     ("ImageContent", {"type": "image", "data": "", "mimeType": "image/png"}),
     ("ThinkingContent", {"type": "thinking", "thinking": "x"}),
@@ -126,7 +126,7 @@ BLOCKS = [
     ("UnknownContent", {"type": "video", "url": "x"}),
 ]
 BASE = {"id": "i", "parentId": "p", "timestamp": "t"}
-ENTRIES = [
+ENTRIES: list[tuple[str, dict[str, Any]]] = [
     ("MessageEntry", {"type": "message", **BASE, "message": {"role": "user", "content": "x", "timestamp": 1}}),
     ("ModelChangeEntry", {"type": "model_change", **BASE, "provider": "p", "modelId": "m"}),
     ("ThinkingLevelChangeEntry", {"type": "thinking_level_change", **BASE, "thinkingLevel": "off"}),
@@ -140,7 +140,7 @@ ENTRIES = [
     ("SessionInfoEntry", {"type": "session_info", **BASE, "name": "n"}),
     ("UnknownEntry", {"type": "from_the_future", **BASE, "stars": [1, 2]}),
 ]
-DIALOGS = [
+DIALOGS: list[tuple[str, dict[str, Any]]] = [
     ("SelectDialog", ui("select", title="t", options=["a", "b"], timeout=1500)),
     ("ConfirmDialog", ui("confirm", title="t", message="m")),
     ("InputDialog", ui("input", title="t", placeholder="p")),

@@ -49,7 +49,8 @@ def test_a_run_that_fails_is_an_outcome(pi: Client) -> None:
 
 
 def test_stream_gives_typed_events_of_the_whole_run(pi: Client) -> None:
-    text, tools, end = "", [], None
+    text, end = "", None
+    tools: list[object] = []
     for event in pi.stream(
         script({"tools": [{"name": "bash", "args": {"command": "echo tool"}}]}, {"text": "All done."})
     ):

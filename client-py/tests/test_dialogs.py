@@ -16,7 +16,7 @@ from sampi import Client, ConfirmDialog, Dialog, EditorDialog, InputDialog, Sele
 
 Fake = Callable[..., Client]
 
-ASKED = [
+ASKED: list[dict[str, Any]] = [
     {"method": "select", "title": "s", "options": ["one", "two"]},
     {"method": "confirm", "title": "c", "message": "m"},
     {"method": "input", "title": "i"},

@@ -70,7 +70,7 @@ def test_a_malformed_known_event_is_raised_and_the_stream_goes_on(fake: Fake) ->
     pi = fake("malformed")
     run = pi.stream("x")
     events = iter(run)
-    seen = []
+    seen: list[sampi.Event] = []
     with pytest.raises(ProtocolError, match="agent_settled: aborted") as malformed:
         seen.extend(iter(lambda: next(events), None))
     assert malformed.value.record is not None and '"no"' in malformed.value.record
