@@ -18,6 +18,9 @@ use crate::convert::Answer;
 use crate::errors::Failure;
 use crate::wait::runtime;
 
+/// What one wait gave: its token, its result, its exception.
+type Done<'py> = (u64, Option<Bound<'py, PyAny>>, Option<PyErr>);
+
 enum Completion {
     Answer(u64, Result<Answer, Failure>),
     Woken(u64),
@@ -71,7 +74,7 @@ impl Bridge {
     }
 
     /// Takes all that is done: `(token, result, exception)` each.
-    fn drain<'py>(&self, py: Python<'py>) -> PyResult<Vec<(u64, Option<Bound<'py, PyAny>>, Option<PyErr>)>> {
+    fn drain<'py>(&self, py: Python<'py>) -> PyResult<Vec<Done<'py>>> {
         let mut bytes = [0; 16];
         while matches!((&self.reader).read(&mut bytes), Ok(length) if length == bytes.len()) {}
         self.shared.rung.store(false, Ordering::Release);

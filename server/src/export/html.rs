@@ -42,11 +42,11 @@ impl<'a> Html<'a> {
                 c if is_invisible(c) => "\u{fffd}",
                 _ => continue,
             };
-            self.out.write_all(text[written..at].as_bytes())?;
+            self.out.write_all(&text.as_bytes()[written..at])?;
             self.out.write_all(replacement.as_bytes())?;
             written = at + c.len_utf8();
         }
-        self.out.write_all(text[written..].as_bytes())
+        self.out.write_all(&text.as_bytes()[written..])
     }
 
     /// Writes a number.

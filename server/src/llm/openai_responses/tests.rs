@@ -2,7 +2,8 @@ use sampi_protocol::data::{AssistantMessage, StopReason, ThinkingLevel};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use super::{API, Compat, Decoder, Service, request};
+use super::compat::Compat;
+use super::{API, Decoder, Service, request};
 use crate::llm::testing::{answer, call, model, replay, result, system, user};
 use crate::llm::{CacheRetention, Completion, FailureKind, ModelRequest};
 
