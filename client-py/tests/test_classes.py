@@ -95,6 +95,7 @@ EVENTS: list[tuple[str, dict[str, Any]]] = [
     ("SummarizationRetryAttemptStart", {"type": "summarization_retry_attempt_start", "source": "branchSummary"}),
     ("SummarizationRetryFinished", {"type": "summarization_retry_finished"}),
     ("BashExecutionUpdate", {"type": "bash_execution_update", "id": "b", "delta": "x"}),
+    ("SessionDiagnostic", {"type": "session_diagnostic", "path": "p", "line": 3, "message": "m"}),
     ("ExtensionError", {"type": "extension_error", "extensionPath": "p", "event": "e", "error": "x"}),
     ("UnknownEvent", {"type": "moon_phase", "phase": {"full": True}}),
     ("Notify", ui("notify", message="m", notifyType="warning")),

@@ -158,6 +158,27 @@ def test_commands_have_python_names_and_typed_results(pi: Client, tmp_path: Path
     assert pi.get_commands() == ()
 
 
+def test_commands_of_sampi_alone_move_in_the_tree_and_list_sessions(tmp_path: Path) -> None:
+    with Client(provider="demo", session_name="listed") as pi:
+        pi.run(script({"text": "First."}))
+        pi.run(script({"text": "Second."}))
+        first, second = (message.entry_id for message in pi.get_fork_messages())
+        moved = pi.navigate_tree(second)
+        assert moved.editor_text is not None and "Second." in moved.editor_text and not moved.cancelled
+        assert pi.get_last_assistant_text() == "First."
+        entry = pi.set_label(first, "here")
+        assert (entry.target_id, entry.label) == (first, "here")
+        node = pi.get_tree().find(first)
+        assert node is not None and node.label == "here"
+        assert pi.set_label(first, None).label is None
+        pi.new_session()
+        listed = pi.list_sessions(search="listed").sessions
+        assert [session.name for session in listed] == ["listed"]
+        assert pi.list_sessions(cwd=tmp_path / "nowhere").sessions == ()
+        pi.delete_session(listed[0].path)
+        assert pi.list_sessions(search="listed").sessions == ()
+
+
 def test_a_failed_command_tells_its_name_and_kind(pi: Client) -> None:
     with pytest.raises(CommandError, match="Model not found") as failed:
         pi.set_model("nobody", "nothing")

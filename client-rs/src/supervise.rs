@@ -169,8 +169,10 @@ impl Supervisor {
                 ExitReason::Stopped
             }
             Cause::Dropped => {
-                if let Peer::Process { process, .. } = &self.peer {
+                if let Peer::Process { process, .. } = &mut self.peer {
                     process.kill_group();
+                    // Nobody else would reap it.
+                    status = process.wait_for(LINGER).await.and_then(Result::ok);
                 }
                 ExitReason::Dropped
             }

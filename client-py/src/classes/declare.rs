@@ -122,9 +122,10 @@ macro_rules! family {
 }
 
 /// Declares the kinds of a family, each with its pattern and its attributes. The attribute after a semicolon
-/// is kept once it was made.
+/// is kept once it was made. A kind that is neither declared nor left to the
+/// base class does not compile.
 macro_rules! kinds {
-    ($base:ident; $(
+    ($base:ident $(, $otherwise:pat => base)?; $(
         $(#[$doc:meta])*
         $class:ident: $pattern:pat => {
             $( $(#[$field_doc:meta])* $field:ident = $expr:expr, )*
@@ -183,7 +184,7 @@ macro_rules! kinds {
         ) -> PyResult<Bound<'py, PyAny>> {
             match value {
                 $($pattern => Ok(Bound::new(py, base.add_subclass($class))?.into_any()),)+
-                _ => Ok(Bound::new(py, base)?.into_any()),
+                $($otherwise => Ok(Bound::new(py, base)?.into_any()),)?
             }
         }
 

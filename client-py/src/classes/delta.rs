@@ -60,7 +60,7 @@ pub(super) fn delta_to_py<'py>(
 }
 
 kinds! {
-    MessageUpdate;
+    MessageUpdate, AssistantMessageEvent::Unknown(_) => base;
 
     /// The provider's stream began.
     StreamStart: AssistantMessageEvent::Start(v) => {}

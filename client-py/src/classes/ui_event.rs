@@ -47,7 +47,8 @@ impl Holds for UiEvent {
 }
 
 kinds! {
-    UiEvent;
+    UiEvent,
+        UiMethod::Select { .. } | UiMethod::Confirm { .. } | UiMethod::Input { .. } | UiMethod::Editor { .. } => base;
 
     /// Show a message.
     Notify: UiMethod::Notify { message, notify_type } => {
