@@ -38,7 +38,7 @@ pub(crate) fn call(
         GetAvailableModels SetThinkingLevel CycleThinkingLevel GetAvailableThinkingLevels SetSteeringMode
         SetFollowUpMode Compact SetAutoCompaction SetAutoRetry AbortRetry Bash AbortBash GetSessionStats
         ExportHtml SwitchSession Fork CloneSession GetForkMessages GetEntries GetLastAssistantText
-        SetSessionName GetCommands
+        SetSessionName GetCommands NavigateTree SetLabel ListSessions DeleteSession
     }
 }
 

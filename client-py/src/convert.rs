@@ -187,6 +187,7 @@ unwrapped! {
     ForkMessages: result => result.messages;
     LastAssistantText: result => result.text;
     SlashCommands: result => result.commands;
+    LabelSet: result => result.entry;
 }
 
 impl<T> ToPy for Shared<T>

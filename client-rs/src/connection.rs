@@ -24,9 +24,6 @@ use crate::run::Tracker;
 use crate::scan::CutRecord;
 use crate::ui::DialogRequest;
 
-/// How many records may wait for the daemon to read them before a call waits to be sent.
-const OUTGOING_RECORDS: usize = 64;
-
 /// How many bytes are read at once.
 const READ_BUFFER: usize = 64 * 1024;
 
@@ -35,7 +32,7 @@ const LOGGED_LINE: usize = 200;
 
 /// What the tasks and the callers of one connection share.
 pub(crate) struct Link {
-    outgoing: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
+    outgoing: Mutex<Option<mpsc::UnboundedSender<Vec<u8>>>>,
     dialogs: mpsc::UnboundedSender<DialogRequest>,
     pending: Arc<Pending>,
     hub: Hub,
@@ -44,13 +41,15 @@ pub(crate) struct Link {
 
 /// The ends of a link's channels, one for each of its tasks.
 pub(crate) struct LinkEnds {
-    pub(crate) outgoing: mpsc::Receiver<Vec<u8>>,
+    pub(crate) outgoing: mpsc::UnboundedReceiver<Vec<u8>>,
     pub(crate) dialogs: mpsc::UnboundedReceiver<DialogRequest>,
 }
 
 impl Link {
     pub(crate) fn new(frame_limit: usize) -> (Arc<Self>, LinkEnds) {
-        let (outgoing, outgoing_end) = mpsc::channel(OUTGOING_RECORDS);
+        // Unbounded, so that calls are sent in the order in which they were first polled, and bounded in
+        // effect: each record belongs to a caller who waits for its answer, or to a dialog.
+        let (outgoing, outgoing_end) = mpsc::unbounded_channel();
         // Unbounded, because the reader must not wait, and bounded in effect: each dialog blocks the
         // extension that asked until it is answered.
         let (dialogs, dialogs_end) = mpsc::unbounded_channel();
@@ -93,7 +92,7 @@ impl Link {
         let _ticket: Ticket = self.pending.register(id, waiter)?;
         let Some(outgoing) = self.outgoing() else { return Err(ClientError::Stopping) };
         // When the writer is gone the connection is about to end, and ending it answers the waiter.
-        let _ = outgoing.send(record).await;
+        let _ = outgoing.send(record);
         drop(outgoing);
         answer.await.unwrap_or(Err(ClientError::Stopping))
     }
@@ -107,7 +106,7 @@ impl Link {
         }
         if let Some(outgoing) = self.outgoing() {
             // A connection that ends meanwhile has no use for the answer.
-            let _ = outgoing.send(record).await;
+            let _ = outgoing.send(record);
         }
     }
 
@@ -123,7 +122,7 @@ impl Link {
         self.hub.close(exit);
     }
 
-    fn outgoing(&self) -> Option<mpsc::Sender<Vec<u8>>> {
+    fn outgoing(&self) -> Option<mpsc::UnboundedSender<Vec<u8>>> {
         self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -291,7 +290,7 @@ pub(crate) async fn read_records(
 /// Writes records until the link hangs up, then closes the daemon's input.
 pub(crate) async fn write_records(
     mut writer: impl AsyncWrite + Unpin,
-    mut records: mpsc::Receiver<Vec<u8>>,
+    mut records: mpsc::UnboundedReceiver<Vec<u8>>,
 ) -> Result<(), std::io::Error> {
     while let Some(record) = records.recv().await {
         writer.write_all(&record).await?;

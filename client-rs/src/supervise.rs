@@ -103,7 +103,7 @@ impl Connection {
 
     /// Ends the connection in an orderly way.
     pub(crate) async fn stop(&self, delays: StopDelays) -> Arc<Exit> {
-        self.link.hang_up();
+        // The supervisor hangs up. It must know why first: a daemon may be gone before anybody looks.
         self.stop.send_replace(Some(delays));
         self.closed().await
     }
@@ -169,8 +169,10 @@ impl Supervisor {
                 ExitReason::Stopped
             }
             Cause::Dropped => {
-                if let Peer::Process { process, .. } = &self.peer {
+                if let Peer::Process { process, .. } = &mut self.peer {
                     process.kill_group();
+                    // Nobody else would reap it.
+                    status = process.wait_for(LINGER).await.and_then(Result::ok);
                 }
                 ExitReason::Dropped
             }
@@ -206,6 +208,8 @@ impl Supervisor {
             }
         };
         tokio::select! {
+            // In this order: a daemon that was asked to end and has ended was stopped.
+            biased;
             _ = self.dropped.cancelled() => Cause::Dropped,
             Ok(delays) = wait_for_stop(&mut self.stop) => Cause::Stop(delays),
             status = exited => Cause::Exited(status),

@@ -50,7 +50,7 @@ pub(crate) fn build_daemon(profile: Profile) -> anyhow::Result<PathBuf> {
     Ok(target_dir()?.join(folder).join(format!("sampi{}", std::env::consts::EXE_SUFFIX)))
 }
 
-fn target_dir() -> anyhow::Result<PathBuf> {
+pub(crate) fn target_dir() -> anyhow::Result<PathBuf> {
     let output = Command::new(cargo_path())
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(root())
@@ -89,6 +89,7 @@ fn cargo_path() -> PathBuf {
     std::env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
 }
 
-fn root() -> PathBuf {
+/// The workspace.
+pub(crate) fn root() -> PathBuf {
     concat!(env!("CARGO_MANIFEST_DIR"), "/..").into()
 }

@@ -11,6 +11,7 @@ mod bench;
 mod checks;
 mod demo;
 mod model_server;
+mod python;
 mod sample;
 mod scratch;
 
@@ -23,6 +24,9 @@ cargo xtask TASK
   test     All tests of the workspace, documentation examples included.
   ci       Formatting, lints, then test.
   schema   Write protocol/schema/protocol.schema.json anew from the types.
+  test-python [PYTEST ARGUMENTS]
+           Build the Python package with the daemon in it, install it in an environment under target/,
+           check its types and run its tests.
   bench [--spawns N] [--deltas N] [--program PATH] [--peer \"COMMAND ARGS\"]
            Measure the release build: start, memory, size, streaming; beside a peer when one is given.
            Asserts nothing.
@@ -66,6 +70,7 @@ fn run() -> anyhow::Result<()> {
             schema()
         }
         "bench" => bench::run(args),
+        "test-python" => python::test(args),
         other => bail!("no task {other:?}\n\n{HELP}"),
     }
 }

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from . import _native
 from ._commands import Commands
-from ._options import Image, SessionChoice, StderrSink, StopDelays, StreamingBehavior, StrPath, ThinkingLevel
-from ._options import prompt_parameters, spawn_options
+from ._names import Disposition, StreamingBehavior, ThinkingLevel
+from ._options import Image, SessionChoice, StderrSink, StopDelays, StrPath, prompt_parameters, spawn_options
 from ._ui import Answer, UiHandler, deny_all, report
 
 __all__ = ["DEFAULT_CAPACITY", "Client", "Run"]
@@ -45,15 +45,15 @@ class Run:
             self._client.abort()
 
     @property
-    def disposition(self) -> _native.Disposition:
+    def disposition(self) -> Disposition:
         """What became of the prompt: `started`, `queued` or `handled`."""
-        return cast("_native.Disposition", self._stream.disposition)
+        return cast("Disposition", self._stream.disposition)
 
-    def steer(self, message: str, *, images: Iterable[Image] = ()) -> _native.Disposition:
+    def steer(self, message: str, *, images: Iterable[Image] = ()) -> Disposition:
         """Queues a message that is delivered before the next request to the model."""
         return self._client.steer(message, images=images)
 
-    def follow_up(self, message: str, *, images: Iterable[Image] = ()) -> _native.Disposition:
+    def follow_up(self, message: str, *, images: Iterable[Image] = ()) -> Disposition:
         """Queues a message that is delivered once the agent would stop."""
         return self._client.follow_up(message, images=images)
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from . import _native
-from ._options import Image, QueueMode, StrPath, StreamingBehavior, ThinkingLevel, given, prompt_parameters
-from ._options import wire_images
+from ._names import Disposition, QueueMode, StreamingBehavior, ThinkingLevel
+from ._options import Image, StrPath, given, prompt_parameters, wire_images
 
 
 class Commands:
@@ -39,28 +39,28 @@ class Commands:
         images: Iterable[Image] = (),
         streaming_behavior: StreamingBehavior | None = None,
         timeout: float | None = None,
-    ) -> _native.Disposition:
+    ) -> Disposition:
         """Submits a prompt and gives what became of it: `started`, `queued` or `handled`.
 
         While a run is under way a prompt needs `streaming_behavior`, which says how it is queued. See `run`
         and `stream` for the run that follows.
         """
         parameters = prompt_parameters(message, images, streaming_behavior)
-        return cast("_native.Disposition", self._call("prompt", parameters, timeout))
+        return cast("Disposition", self._call("prompt", parameters, timeout))
 
     def steer(
         self, message: str, *, images: Iterable[Image] = (), timeout: float | None = None
-    ) -> _native.Disposition:
+    ) -> Disposition:
         """Queues a message that is delivered before the next request to the model."""
         parameters = given(message=message, images=wire_images(images))
-        return cast("_native.Disposition", self._call("steer", parameters, timeout))
+        return cast("Disposition", self._call("steer", parameters, timeout))
 
     def follow_up(
         self, message: str, *, images: Iterable[Image] = (), timeout: float | None = None
-    ) -> _native.Disposition:
+    ) -> Disposition:
         """Queues a message that is delivered once the agent would stop."""
         parameters = given(message=message, images=wire_images(images))
-        return cast("_native.Disposition", self._call("follow_up", parameters, timeout))
+        return cast("Disposition", self._call("follow_up", parameters, timeout))
 
     def abort(self, *, timeout: float | None = None) -> None:
         """Stops what is going on. Answered once the session is idle."""
@@ -182,6 +182,56 @@ class Commands:
         """Writes the session as an HTML file and gives its path."""
         parameters = given(outputPath=None if output_path is None else os.fspath(output_path))
         return cast("str", self._call("export_html", parameters, timeout))
+
+    def navigate_tree(
+        self,
+        target_id: str,
+        *,
+        summarize: bool = False,
+        instructions: str | None = None,
+        label: str | None = None,
+        timeout: float | None = None,
+    ) -> _native.Navigated:
+        """Moves to another entry of the session's tree; what comes next continues there.
+
+        A user message means the point before it, so that it can be said anew. With `summarize` the model
+        summarises the branch that is left, and `instructions` say what it should pay attention to. `label`
+        marks the summary, or the target when there is none. Sampi only; Pi does not know it.
+        """
+        parameters = given(
+            targetId=target_id, summarize=summarize or None, customInstructions=instructions, label=label
+        )
+        return cast("_native.Navigated", self._call("navigate_tree", parameters, timeout))
+
+    def set_label(
+        self, entry_id: str, label: str | None, *, timeout: float | None = None
+    ) -> _native.LabelEntry:
+        """Marks an entry; `None` takes its mark away. Sampi only; Pi does not know it."""
+        parameters = given(entryId=entry_id, label=label)
+        return cast("_native.LabelEntry", self._call("set_label", parameters, timeout))
+
+    def list_sessions(
+        self,
+        *,
+        cwd: StrPath | None = None,
+        search: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        timeout: float | None = None,
+    ) -> _native.SessionList:
+        """Lists sessions on disk, the one that was appended to last first.
+
+        With `cwd` only those of this working directory, with `search` only those with this text in their
+        name, first message, id or working directory. `cursor` is an earlier `next_cursor`, to go on from
+        there. Sampi only; Pi does not know it.
+        """
+        directory = None if cwd is None else os.fspath(cwd)
+        parameters = given(cwd=directory, search=search, limit=limit, cursor=cursor)
+        return cast("_native.SessionList", self._call("list_sessions", parameters, timeout))
+
+    def delete_session(self, session_path: StrPath, *, timeout: float | None = None) -> None:
+        """Deletes the file of a session that no process has open. Sampi only; Pi does not know it."""
+        self._call("delete_session", {"sessionPath": os.fspath(session_path)}, timeout)
 
     # Questions
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.metadata
 import os
 import shutil
@@ -30,7 +29,6 @@ def find_daemon() -> Path:
     )
 
 
-@functools.cache
 def _installed() -> Path | None:
     """The program that came in the package's own wheel, wherever the installer put it."""
     candidates: list[Path] = []

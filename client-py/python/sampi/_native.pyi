@@ -1,15 +1,11 @@
 """The native half of the package: the client itself, and the classes of events and results."""
 
 from os import PathLike
-from typing import Any, ClassVar, Literal, TypeAlias, final
+from typing import Any, ClassVar, Literal, final
 
-from ._options import QueueMode, ThinkingLevel
+from typing_extensions import disjoint_base
 
-# Only for type checkers: the module has no such names.
-Disposition: TypeAlias = Literal["started", "queued", "handled"]
-CompactionReason: TypeAlias = Literal["manual", "threshold", "overflow"]
-# `pending`, `stop`, `length`, `toolUse`, `error`, `aborted`, `deferred`, or what a later version says.
-StopReason: TypeAlias = str
+from ._names import CompactionReason, Disposition, QueueMode, StopReason, ThinkingLevel
 
 COMMANDS: list[str]
 PI_VERSION: str
@@ -102,6 +98,7 @@ class PendingDialog:
     def approval(self) -> str | bool | None: ...
     def answer(self, value: str | bool | None) -> None: ...
 
+@disjoint_base
 class Event:
     """Something that happened in the session. Match on the subclasses."""
     __match_args__: ClassVar[tuple[()]]
@@ -363,6 +360,20 @@ class BashExecutionUpdate(Event):
         """The id of the `bash` command."""
 
 @final
+class SessionDiagnostic(Event):
+    """Something is wrong with the session's file, and what became of it. Sampi only."""
+    __match_args__: ClassVar[tuple[Literal["message"], Literal["path"], Literal["line"]]]
+    @property
+    def message(self) -> str:
+        """What is wrong, and what became of it."""
+    @property
+    def path(self) -> str:
+        """The file."""
+    @property
+    def line(self) -> int | None:
+        """The line, from 1; `None` when it concerns the file as a whole."""
+
+@final
 class ExtensionError(Event):
     """A handler of an extension failed."""
     __match_args__: ClassVar[tuple[Literal["extension_path"], Literal["event"], Literal["error"]]]
@@ -514,6 +525,7 @@ class StreamError(MessageUpdate):
     def reason(self) -> StopReason:
         """`error` or `aborted`."""
 
+@disjoint_base
 class UiEvent(Event):
     """An extension wants something shown and expects no answer. Match on the subclasses."""
     __match_args__: ClassVar[tuple[()]]
@@ -578,6 +590,7 @@ class Lagged(Event):
     def missed(self) -> int:
         """How many were dropped."""
 
+@disjoint_base
 class Message:
     """A message of the conversation. Match on the subclasses."""
     __match_args__: ClassVar[tuple[()]]
@@ -797,6 +810,7 @@ class UnknownMessage(Message):
     def role(self) -> str:
         """The role on the wire."""
 
+@disjoint_base
 class Block:
     """One block of a message's content. Match on the subclasses."""
     __match_args__: ClassVar[tuple[()]]
@@ -864,6 +878,7 @@ class UnknownContent(Block):
     def kind(self) -> str | None:
         """The kind on the wire."""
 
+@disjoint_base
 class Entry:
     """One entry of a session. Match on the subclasses."""
     __match_args__: ClassVar[tuple[()]]
@@ -1035,6 +1050,7 @@ class UnknownEntry(Entry):
     def kind(self) -> str | None:
         """The kind on the wire."""
 
+@disjoint_base
 class Dialog:
     """A question of an extension that waits for an answer. Match on the subclasses."""
     __match_args__: ClassVar[tuple[()]]
@@ -1577,6 +1593,87 @@ class Entries:
         """The value as the daemon writes it: plain dicts, lists and strings."""
     @staticmethod
     def from_raw(raw: Any) -> Entries:
+        """Makes the object of what `raw()` gives."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Navigated:
+    """Where the session is after moving in its tree."""
+    __match_args__: ClassVar[tuple[Literal["leaf_id"], Literal["editor_text"], Literal["summary"], Literal["cancelled"]]]
+    @property
+    def leaf_id(self) -> str | None:
+        """The entry at which the active branch ends; `None` before the first one."""
+    @property
+    def editor_text(self) -> str | None:
+        """The text of the user message that was moved to, to be edited and sent again."""
+    @property
+    def summary(self) -> Entry | None:
+        """The summary of the branch that was left."""
+    @property
+    def cancelled(self) -> bool:
+        """True when an extension prevented it."""
+    def raw(self) -> Any:
+        """The value as the daemon writes it: plain dicts, lists and strings."""
+    @staticmethod
+    def from_raw(raw: Any) -> Navigated:
+        """Makes the object of what `raw()` gives."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class SessionList:
+    """Sessions on disk."""
+    __match_args__: ClassVar[tuple[Literal["sessions"], Literal["next_cursor"]]]
+    @property
+    def sessions(self) -> tuple[ListedSession, ...]:
+        """The sessions, the one that was appended to last first."""
+    @property
+    def next_cursor(self) -> str | None:
+        """Gives the sessions that follow; `None` at the end."""
+    def raw(self) -> Any:
+        """The value as the daemon writes it: plain dicts, lists and strings."""
+    @staticmethod
+    def from_raw(raw: Any) -> SessionList:
+        """Makes the object of what `raw()` gives."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class ListedSession:
+    """One session on disk."""
+    __match_args__: ClassVar[tuple[Literal["path"], Literal["id"], Literal["cwd"], Literal["name"], Literal["first_message"], Literal["created"], Literal["modified"], Literal["parent_session"]]]
+    @property
+    def path(self) -> str:
+        """The session's file."""
+    @property
+    def id(self) -> str:
+        """The session's id."""
+    @property
+    def cwd(self) -> str:
+        """Its working directory; empty when an old file does not tell."""
+    @property
+    def name(self) -> str | None:
+        """Its display name."""
+    @property
+    def first_message(self) -> str | None:
+        """The text of the user's first message."""
+    @property
+    def created(self) -> str:
+        """When it was made, ISO 8601."""
+    @property
+    def modified(self) -> int:
+        """When it was last appended to, Unix milliseconds."""
+    @property
+    def parent_session(self) -> str | None:
+        """The file of the session that it was made from."""
+    def raw(self) -> Any:
+        """The value as the daemon writes it: plain dicts, lists and strings."""
+    @staticmethod
+    def from_raw(raw: Any) -> ListedSession:
         """Makes the object of what `raw()` gives."""
     def __eq__(self, other: object, /) -> bool: ...
     def __reduce__(self) -> tuple[Any, ...]: ...

@@ -12,12 +12,10 @@ from typing import Any, Literal, TypedDict, Union
 
 from . import _native
 from ._locate import find_daemon
+from ._names import StreamingBehavior, ThinkingLevel
 
-__all__ = ["Image", "Session", "SessionChoice", "StderrSink", "StopDelays", "ThinkingLevel"]
+__all__ = ["Image", "Session", "SessionChoice", "StderrSink", "StopDelays"]
 
-ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
-QueueMode = Literal["all", "one-at-a-time"]
-StreamingBehavior = Literal["steer", "followUp"]
 StrPath = Union[str, "os.PathLike[str]"]
 
 StderrSink = Union[Literal["keep", "inherit"], Callable[[str], object]]

@@ -13,9 +13,9 @@ from . import _native
 from ._async_commands import AsyncCommands
 from ._bridge import bridge
 from ._client import DEFAULT_CAPACITY
-from ._options import Image, SessionChoice, StderrSink, StopDelays, StreamingBehavior, StrPath, ThinkingLevel
-from ._options import prompt_parameters, spawn_options
-from ._ui import Answer, UiHandler, deny_all, report
+from ._names import Disposition, StreamingBehavior, ThinkingLevel
+from ._options import Image, SessionChoice, StderrSink, StopDelays, StrPath, prompt_parameters, spawn_options
+from ._ui import UiHandler, deny_all, report
 
 __all__ = ["AsyncClient", "AsyncEvents", "AsyncRun"]
 
@@ -99,15 +99,15 @@ class AsyncRun(AsyncIterator[_native.Event]):
             await self._client.abort()
 
     @property
-    def disposition(self) -> _native.Disposition | None:
+    def disposition(self) -> Disposition | None:
         """What became of the prompt: `started`, `queued` or `handled`; `None` before it was sent."""
         return None if self._stream is None else self._stream.disposition
 
-    async def steer(self, message: str, *, images: Iterable[Image] = ()) -> _native.Disposition:
+    async def steer(self, message: str, *, images: Iterable[Image] = ()) -> Disposition:
         """Queues a message that is delivered before the next request to the model."""
         return await self._client.steer(message, images=images)
 
-    async def follow_up(self, message: str, *, images: Iterable[Image] = ()) -> _native.Disposition:
+    async def follow_up(self, message: str, *, images: Iterable[Image] = ()) -> Disposition:
         """Queues a message that is delivered once the agent would stop."""
         return await self._client.follow_up(message, images=images)
 
@@ -333,7 +333,7 @@ async def _answer(pending: _native.PendingDialog, handler: UiHandler) -> None:
             answer = await asyncio.to_thread(handler, pending.dialog)
         if inspect.isawaitable(answer):
             answer = await answer
-        pending.answer(cast("Answer", answer))
+        pending.answer(answer)
     except Exception:
         report("a UI handler failed; its dialog is dismissed")
         pending.answer(None)

@@ -69,7 +69,9 @@ macro_rules! family {
         #[pymethods]
         impl $base {
             #[classattr]
-            fn __match_args__() -> () {}
+            fn __match_args__(py: Python<'_>) -> Py<pyo3::types::PyTuple> {
+                pyo3::types::PyTuple::empty(py).unbind()
+            }
 
             /// The value as the daemon writes it: plain dicts, lists and strings.
             fn raw<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -120,9 +122,10 @@ macro_rules! family {
 }
 
 /// Declares the kinds of a family, each with its pattern and its attributes. The attribute after a semicolon
-/// is kept once it was made.
+/// is kept once it was made. A kind that is neither declared nor left to the
+/// base class does not compile.
 macro_rules! kinds {
-    ($base:ident; $(
+    ($base:ident $(, $otherwise:pat => base)?; $(
         $(#[$doc:meta])*
         $class:ident: $pattern:pat => {
             $( $(#[$field_doc:meta])* $field:ident = $expr:expr, )*
@@ -181,7 +184,7 @@ macro_rules! kinds {
         ) -> PyResult<Bound<'py, PyAny>> {
             match value {
                 $($pattern => Ok(Bound::new(py, base.add_subclass($class))?.into_any()),)+
-                _ => Ok(Bound::new(py, base)?.into_any()),
+                $($otherwise => Ok(Bound::new(py, base)?.into_any()),)?
             }
         }
 

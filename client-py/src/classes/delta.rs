@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
 use sampi_client::protocol::events::SessionEvent;
 use sampi_client::protocol::stream::AssistantMessageEvent;
 
@@ -19,6 +20,11 @@ pub(crate) struct MessageUpdate;
 
 #[pymethods]
 impl MessageUpdate {
+    #[classattr]
+    fn __match_args__(py: Python<'_>) -> Py<PyTuple> {
+        PyTuple::empty(py).unbind()
+    }
+
     /// The usage so far, as the provider reports it.
     #[getter]
     fn usage<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -54,7 +60,7 @@ pub(super) fn delta_to_py<'py>(
 }
 
 kinds! {
-    MessageUpdate;
+    MessageUpdate, AssistantMessageEvent::Unknown(_) => base;
 
     /// The provider's stream began.
     StreamStart: AssistantMessageEvent::Start(v) => {}

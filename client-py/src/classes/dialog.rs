@@ -46,7 +46,14 @@ fn seconds(timeout: &Option<u64>) -> Option<f64> {
 }
 
 kinds! {
-    Dialog;
+    Dialog, UiRequest {
+        method: UiMethod::Notify { .. }
+            | UiMethod::SetStatus { .. }
+            | UiMethod::SetWidget { .. }
+            | UiMethod::SetTitle { .. }
+            | UiMethod::SetEditorText { .. },
+        ..
+    } => base;
 
     /// Choose one of several options.
     SelectDialog: UiRequest { method: UiMethod::Select { title, options, timeout }, .. } => {

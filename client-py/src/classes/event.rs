@@ -43,7 +43,7 @@ pub(crate) fn event_to_py<'py>(py: Python<'py>, event: &Arc<SessionEvent>) -> Py
 }
 
 kinds! {
-    Event;
+    Event, SessionEvent::MessageUpdate(_) => base;
 
     /// The agent began to work.
     AgentStart: SessionEvent::AgentStart(v) => {}
@@ -223,6 +223,16 @@ kinds! {
         text = v.delta,
         /// The id of the `bash` command.
         id = v.id,
+    }
+
+    /// Something is wrong with the session's file, and what became of it. Sampi only.
+    SessionDiagnostic: SessionEvent::SessionDiagnostic(v) => {
+        /// What is wrong, and what became of it.
+        message = v.message,
+        /// The file.
+        path = v.path,
+        /// The line, from 1; `None` when it concerns the file as a whole.
+        line = v.line,
     }
 
     /// A handler of an extension failed.

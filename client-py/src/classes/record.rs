@@ -249,6 +249,46 @@ records! {
         leaf_id = v.leaf_id,
     }
 
+    /// Where the session is after moving in its tree.
+    Navigated(v: commands::Navigated) {
+        /// The entry at which the active branch ends; `None` before the first one.
+        leaf_id = v.leaf_id,
+        /// The text of the user message that was moved to, to be edited and sent again.
+        editor_text = v.editor_text,
+        /// The summary of the branch that was left.
+        summary = v.summary,
+        /// True when an extension prevented it.
+        cancelled = v.cancelled,
+    }
+
+    /// Sessions on disk.
+    SessionList(v: commands::SessionList) {
+        /// The sessions, the one that was appended to last first.
+        sessions = v.sessions,
+        /// Gives the sessions that follow; `None` at the end.
+        next_cursor = v.next_cursor,
+    }
+
+    /// One session on disk.
+    ListedSession(v: commands::ListedSession) {
+        /// The session's file.
+        path = v.path,
+        /// The session's id.
+        id = v.id,
+        /// Its working directory; empty when an old file does not tell.
+        cwd = v.cwd,
+        /// Its display name.
+        name = v.name,
+        /// The text of the user's first message.
+        first_message = v.first_message,
+        /// When it was made, ISO 8601.
+        created = v.created,
+        /// When it was last appended to, Unix milliseconds.
+        modified = v.modified,
+        /// The file of the session that it was made from.
+        parent_session = v.parent_session,
+    }
+
     /// A command that a prompt can name with a slash.
     SlashCommand(v: commands::SlashCommand) {
         /// The name without the slash.

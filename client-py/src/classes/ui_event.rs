@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
 use sampi_client::protocol::Unknown;
 use sampi_client::protocol::events::SessionEvent;
 use sampi_client::protocol::ui::{UiMethod, UiRequest};
@@ -25,6 +26,14 @@ pub(crate) struct UiEvent {
     request: UiRequest,
 }
 
+#[pymethods]
+impl UiEvent {
+    #[classattr]
+    fn __match_args__(py: Python<'_>) -> Py<PyTuple> {
+        PyTuple::empty(py).unbind()
+    }
+}
+
 impl Holds for UiEvent {
     type Value = UiMethod;
 
@@ -38,7 +47,8 @@ impl Holds for UiEvent {
 }
 
 kinds! {
-    UiEvent;
+    UiEvent,
+        UiMethod::Select { .. } | UiMethod::Confirm { .. } | UiMethod::Input { .. } | UiMethod::Editor { .. } => base;
 
     /// Show a message.
     Notify: UiMethod::Notify { message, notify_type } => {
