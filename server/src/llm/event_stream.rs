@@ -114,13 +114,29 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
 
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |sum: u32, byte: &u8| {
-        let mut sum = sum ^ u32::from(*byte);
-        for _ in 0..8 {
-            sum = if sum & 1 == 1 { 0xedb8_8320 ^ (sum >> 1) } else { sum >> 1 };
-        }
-        sum
+        let [low, ..] = sum.to_le_bytes();
+        CRC_TABLE.get(usize::from(low ^ byte)).copied().unwrap_or_default() ^ (sum >> 8)
     };
     !bytes.iter().fold(u32::MAX, step)
+}
+
+/// What each byte does to a checksum.
+const CRC_TABLE: [u32; 256] = crc_table();
+
+const fn crc_table() -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut sum = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            sum = if sum & 1 == 1 { 0xedb8_8320 ^ (sum >> 1) } else { sum >> 1 };
+            bit += 1;
+        }
+        table[byte] = sum;
+        byte += 1;
+    }
+    table
 }
 
 /// A message with string headers, for tests.

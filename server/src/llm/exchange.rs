@@ -21,10 +21,10 @@ const ABORT_FLUSH: Duration = Duration::from_millis(200);
 const MAX_ERROR_CHARS: usize = 4000;
 
 /// The text of an abort before the response began.
-const ABORTED_BEFORE: &str = "This operation was aborted";
+pub(crate) const ABORTED_BEFORE: &str = "This operation was aborted";
 
 /// The text of an abort of a response that had begun.
-const ABORTED_DURING: &str = "Request was aborted";
+pub(crate) const ABORTED_DURING: &str = "Request was aborted";
 
 /// Why a request ended in an error.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,6 +84,11 @@ pub(crate) trait Decoder: Send {
 
     /// The request is aborted after the head of the response came.
     fn aborted(&mut self, draft: &mut Draft);
+
+    /// What the message of such a request says.
+    fn aborted_text(&self) -> &'static str {
+        ABORTED_DURING
+    }
 
     /// The text of a response with an error status. The body is not blank.
     fn error_text(&self, status: u16, body: &str) -> String;
@@ -154,7 +159,7 @@ pub(crate) async fn exchange(
             decoder.aborted(&mut draft);
             // A reader that is gone or stuck must not keep an abort from ending.
             let _ = tokio::time::timeout(ABORT_FLUSH, outlet.flush(&mut draft)).await;
-            return aborted(draft, request, ABORTED_DURING);
+            return aborted(draft, request, decoder.aborted_text());
         }
     };
     tokio::select! {

@@ -161,6 +161,35 @@ async fn cancelling_in_the_middle_keeps_the_text_and_ends_its_block() {
 }
 
 #[tokio::test]
+async fn cancelling_in_the_middle_keeps_what_came_over_every_api() {
+    let item = json!({ "type": "message", "id": "m", "content": [] });
+    let added = json!({ "type": "response.output_item.added", "output_index": 0, "item": item });
+    let delta = json!({ "type": "response.output_text.delta", "output_index": 0, "delta": "part" });
+    let gemini = json!({ "candidates": [{ "content": { "parts": [{ "text": "part" }] } }] });
+    let mistral = json!({ "choices": [{ "index": 0, "delta": { "content": "part" } }] });
+    for (api, events, text) in [
+        ("openai-responses", vec![added, delta], "Request was aborted"),
+        ("google-generative-ai", vec![gemini], "This operation was aborted"),
+        ("mistral-conversations", vec![mistral], "This operation was aborted"),
+    ] {
+        let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let server = serve(HEAD.to_owned() + &stream, After::Silence).await;
+        let cancel = CancellationToken::new();
+        let (updates, end) = run(&ask(api, &server.url), &cancel, |update| {
+            if update.starts_with("text_delta") {
+                cancel.cancel();
+            }
+        })
+        .await;
+        assert_eq!(updates, ["start 0", "text_start 0", "text_delta 0 part"], "{api}");
+        assert_eq!(end.message.text(), "part");
+        assert_eq!(end.message.stop_reason, StopReason::Aborted);
+        assert_eq!(end.message.error_message.as_deref(), Some(text));
+        server.request.await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_cancelled_request_is_not_sent() {
     let cancel = CancellationToken::new();
     cancel.cancel();
