@@ -1,7 +1,7 @@
 //! JSON mode: the session's header and every event of the prompts as JSON lines.
 
 use rustix::process::{Signal, kill_process};
-use sampi_tests::fake_llm::{FakeLlm, Reply, text, tool_call};
+use sampi_tests::fake_llm::{FakeLlm, Gate, Reply, text, tool_call};
 use sampi_tests::harness::{Daemon, DaemonBuilder, Finished, Model, Normaliser, finished};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -142,11 +142,14 @@ async fn a_signal_aborts_the_run_and_its_end_is_written() {
 #[tokio::test]
 async fn a_reader_that_goes_away_ends_the_program() {
     let llm = FakeLlm::start().await;
-    llm.push(text("Partly").hang());
+    let gate = Gate::new();
+    llm.push(text("Partly").wait(&gate).text_deltas(["more"]).hang());
     let (mut child, workspace) = Daemon::builder(&llm).args(["--mode", "json", "hi"]).spawn_once();
     drop(child.stdin.take());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.next_line().await.unwrap().unwrap().contains("\"session\""));
     drop(lines);
+    // What comes now finds nobody.
+    gate.open();
     assert_eq!(finished(child, workspace).await.code, Some(1));
 }

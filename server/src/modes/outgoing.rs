@@ -86,8 +86,14 @@ impl Outgoing {
         self.buffer.len()
     }
 
-    /// Waits until the writing task is free and gives it all that is there. Cancel-safe.
+    /// Waits until there is something to write and the writing task is free, and gives it all that is there.
+    /// Ends with an error once nothing can be written any more, also while there is nothing to write.
+    /// Cancel-safe.
     pub(super) async fn hand_over(&mut self) -> Result<(), Closed> {
+        if self.buffer.is_empty() {
+            self.writer.closed().await;
+            return Err(Closed);
+        }
         let permit = self.writer.reserve().await.map_err(|_| Closed)?;
         permit.send(std::mem::take(&mut self.buffer));
         Ok(())

@@ -93,7 +93,7 @@ where
         let event = tokio::select! {
             biased;
             signal = signals.next() => Event::Signal(signal),
-            written = outgoing.hand_over(), if !outgoing.is_empty() => match written {
+            written = outgoing.hand_over() => match written {
                 Ok(()) => Event::Written,
                 Err(Closed) => Event::OutputClosed,
             },
