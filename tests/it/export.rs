@@ -1,7 +1,9 @@
 //! The session as an HTML file.
 
-use sampi_tests::fake_llm::{FakeLlm, Reply, text};
-use sampi_tests::harness::{Daemon, text_of_content};
+use std::path::Path;
+
+use sampi_tests::fake_llm::{FakeLlm, Reply, text, tool_call};
+use sampi_tests::harness::{Daemon, text_of_content, within_timeout};
 use serde_json::{Value, json};
 
 async fn export(daemon: &Daemon, output: Option<&str>) -> String {
@@ -20,7 +22,7 @@ async fn a_conversation_is_written_where_the_host_says_or_beside_it_under_the_na
     let daemon = Daemon::builder(&llm).spawn().await;
     daemon.run("the question").await;
     let state = daemon.state().await;
-    let file = std::path::Path::new(state["sessionFile"].as_str().unwrap()).file_stem().unwrap();
+    let file = Path::new(state["sessionFile"].as_str().unwrap()).file_stem().unwrap();
     let (cwd, home) = (daemon.workspace().cwd(), daemon.workspace().root());
     let default = format!("pi-session-{}.html", file.to_str().unwrap());
     let elsewhere = home.join("elsewhere.html");
@@ -113,6 +115,59 @@ async fn the_branch_that_the_user_is_at_is_the_one_that_is_shown() {
     ] {
         assert!(page.contains(&article(words, class)), "{words} {class} in {page}");
     }
+    daemon.finish().await;
+    llm.finish();
+}
+
+/// Names the browser that is asked to run what must not run.
+const BROWSER_VARIABLE: &str = "SAMPI_TEST_BROWSER";
+
+/// The page's elements once a browser has run what it would run.
+async fn in_browser(browser: &str, page: &Path) -> String {
+    let profile = tempfile::tempdir().unwrap();
+    let mut command = tokio::process::Command::new(browser);
+    command
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(["--virtual-time-budget=3000", "--dump-dom"])
+        .arg(format!("file://{}", page.display()))
+        .process_group(0)
+        .kill_on_drop(true);
+    let output = within_timeout("the browser", command.output()).await.expect("the browser starts");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[tokio::test]
+#[allow(clippy::print_stderr)]
+async fn in_a_browser_nothing_of_a_hostile_session_runs() {
+    let Ok(browser) = std::env::var(BROWSER_VARIABLE) else {
+        eprintln!("skipped: {BROWSER_VARIABLE} names no browser (such as chromium)");
+        return;
+    };
+    let run = "document.documentElement.dataset.ran=1";
+    let hostile = format!(
+        "</script></style></title></pre><script>{run}</script><img src=x onerror={run}> \" onmouseover={run} \
+         <svg onload={run}></svg> [x](javascript:{run}) <details open ontoggle={run}>"
+    );
+    let llm = FakeLlm::start().await;
+    llm.push(
+        tool_call("c1", "bash", json!({ "command": format!("echo '{hostile}'") }))
+            .text(&hostile)
+            .thinking(&hostile),
+    );
+    llm.push(text(&format!("```{hostile}\n{hostile}\n```\n\n<div>{hostile}</div>\n")));
+    let daemon = Daemon::builder(&llm).spawn().await;
+    daemon.run(&hostile).await;
+    daemon.ok(json!({ "type": "set_session_name", "name": hostile })).await;
+    let page = daemon.workspace().cwd().join(export(&daemon, Some("hostile.html")).await);
+    let control = daemon.workspace().cwd().join("control.html");
+    std::fs::write(&control, &hostile).unwrap();
+    assert!(in_browser(&browser, &control).await.contains("data-ran=\"1\""), "the browser would run it");
+    let elements = in_browser(&browser, &page).await;
+    assert!(elements.contains("<article id=\"e"), "{elements}");
+    assert!(!elements.contains(" UTC</time>"), "the page's own script runs");
+    assert!(!elements.contains("data-ran"), "{elements}");
     daemon.finish().await;
     llm.finish();
 }

@@ -1,65 +1,14 @@
 //! Session files: what is in them, when, and what is done with those of others.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sampi_tests::fake_llm::{FakeLlm, RecordedRequest, Reply, text};
-use sampi_tests::harness::{Daemon, DaemonBuilder, Exit, Model, Workspace, text_of_content};
+use sampi_tests::harness::{Daemon, Exit, text_of_content};
 use serde_json::{Value, json};
 
-fn lines_of(path: &Path) -> Vec<Value> {
-    let content = std::fs::read_to_string(path).unwrap();
-    content.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-async fn session_file(daemon: &Daemon) -> PathBuf {
-    daemon.state().await["sessionFile"].as_str().expect("the session has a file").into()
-}
-
-async fn entries(daemon: &Daemon, since: Option<&Value>) -> Value {
-    let mut command = json!({ "type": "get_entries" });
-    if let Some(since) = since {
-        command["since"] = since.clone();
-    }
-    daemon.ok(command).await
-}
-
-/// A daemon that opens this session in an earlier workspace.
-async fn reopen(llm: &FakeLlm, workspace: Workspace, file: &Path) -> Daemon {
-    let arguments = ["--session", file.to_str().unwrap()];
-    Daemon::builder(llm).in_workspace(workspace).model(Model::Plain).args(arguments).spawn().await
-}
-
-/// The lines of a version 3 file with one exchange, as Pi writes it.
-fn written_by_pi(cwd: &Path) -> Vec<Value> {
-    let usage = json!({
-        "input": 5, "output": 6, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 11,
-        "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0 },
-    });
-    let time = "2026-01-02T03:04:05.678Z";
-    vec![
-        json!({ "type": "session", "version": 3, "id": "0190aaaa-0000-7000-8000-000000000001", "timestamp": time, "cwd": cwd }),
-        json!({ "type": "model_change", "id": "aaaaaaa1", "parentId": null, "timestamp": time, "provider": "mock", "modelId": "m1" }),
-        json!({ "type": "thinking_level_change", "id": "aaaaaaa2", "parentId": "aaaaaaa1", "timestamp": time, "thinkingLevel": "off" }),
-        json!({ "type": "message", "id": "aaaaaaa3", "parentId": "aaaaaaa2", "timestamp": time,
-            "message": { "role": "user", "content": [{ "type": "text", "text": "earlier" }], "timestamp": 1_767_323_045_678_u64 } }),
-        json!({ "type": "message", "id": "aaaaaaa4", "parentId": "aaaaaaa3", "timestamp": time,
-            "message": { "role": "assistant", "content": [{ "type": "text", "text": "Yes." }], "api": "openai-completions",
-                "provider": "mock", "model": "m1", "usage": usage, "stopReason": "stop", "timestamp": 1_767_323_045_679_u64 } }),
-    ]
-}
-
-fn as_lines(lines: &[Value]) -> String {
-    lines.iter().map(|line| format!("{line}\n")).collect()
-}
-
-/// A builder with this file in the working directory, to be opened as the session.
-fn with_session_file(llm: &FakeLlm, content: impl FnOnce(&Path) -> String) -> (DaemonBuilder, PathBuf) {
-    let builder = Daemon::builder(llm);
-    let cwd = builder.workspace().cwd();
-    let file = cwd.join("session.jsonl");
-    std::fs::write(&file, content(&cwd)).unwrap();
-    (builder.args(["--session", file.to_str().unwrap()]), file)
-}
+use crate::session_files::{
+    as_lines, entries, lines_of, reopen, session_file, with_session_file, written_by_pi,
+};
 
 // case 39
 #[tokio::test]

@@ -5,7 +5,7 @@
 
 use sampi_tests::fake_llm::{Answer, FakeLlm, Gate, Reply, Tokens, text, thinking, tool_call};
 use sampi_tests::harness::{Daemon, Model};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Ends the daemon and compares all that it wrote.
 async fn assert_golden(name: &str, daemon: Daemon) {
@@ -152,9 +152,11 @@ async fn steering_and_follow_ups() {
     let daemon = Daemon::builder(&llm).spawn().await;
     daemon.prompt("go").await;
     gate.reached().await;
-    daemon
-        .wait_for(json!({ "type": "message_update", "assistantMessageEvent": { "type": "toolcall_delta" } }))
-        .await;
+    // The last of the deltas, so that what is queued has one place among the events.
+    let is_last = |record: &Value| {
+        record["assistantMessageEvent"]["delta"].as_str().is_some_and(|delta| delta.ends_with('}'))
+    };
+    daemon.wait_until("the end of the tool call's arguments", is_last).await;
     for (kind, message) in [("steer", "steer one"), ("steer", "steer two"), ("follow_up", "follow one")] {
         daemon.ok(json!({ "type": kind, "message": message })).await;
     }

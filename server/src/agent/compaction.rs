@@ -78,6 +78,14 @@ impl Agent {
         }
     }
 
+    /// Takes back the compactions that wait for the end of a run.
+    pub(super) fn cancel_waiting_compactions(&mut self) {
+        for (ticket, _) in std::mem::take(&mut self.waiting_compactions) {
+            let error = AgentError::Cancelled(CANCELLED.to_owned());
+            self.done(ticket, Outcome::Compacted(Err(error)));
+        }
+    }
+
     pub(super) fn start_waiting_compactions(&mut self) {
         for (ticket, instructions) in std::mem::take(&mut self.waiting_compactions) {
             self.compact(ticket, instructions);
@@ -96,7 +104,7 @@ impl Agent {
             return false;
         }
         let context = self.session.context();
-        context_tokens(context.messages.iter().map(|kept| &*kept.message)) > window.saturating_sub(reserve)
+        context_tokens(&context) > window.saturating_sub(reserve)
     }
 
     /// Starts an automatic compaction; `then` comes back when there is nothing to compact.
@@ -146,7 +154,7 @@ impl Agent {
     ) {
         let tokens_before = {
             let context = self.session.context();
-            context_tokens(context.messages.iter().map(|kept| &*kept.message))
+            context_tokens(&context)
         };
         self.next_compaction += 1;
         let id = self.next_compaction;
@@ -266,6 +274,8 @@ impl Agent {
                 self.done(ticket, Outcome::Compacted(result));
                 self.note_idle();
             }
+            // A run that was ended from outside meanwhile has no next turn.
+            Then::NextTurn(reply) if reply.is_closed() => {}
             Then::NextTurn(reply) => self.begin_next_turn(reply),
             Then::Prompt(ticket, input) => match result {
                 Err(AgentError::Cancelled(_)) => {
@@ -283,14 +293,16 @@ impl Agent {
         }
     }
 
-    /// Tells those who wait for the session to be idle that it is.
+    /// Tells those who wait for the session to be idle that it is, and starts what waits for that.
     pub(super) fn note_idle(&mut self) {
-        if self.is_streaming() {
+        if self.is_busy() {
             return;
         }
         for ticket in std::mem::take(&mut self.waiting_for_idle) {
             self.done(ticket, Outcome::Idle);
         }
+        self.start_waiting_session_change();
+        self.start_waiting_compactions();
     }
 
     /// Recovers once from a context that is too long, or an answer that hit the context's end.

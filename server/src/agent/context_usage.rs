@@ -13,7 +13,7 @@ impl Agent {
             return None;
         }
         let context = self.session.context();
-        let tokens = measured_context_tokens(context.messages.iter().map(|kept| &*kept.message));
+        let tokens = measured_context_tokens(&context);
         let percent = tokens.map(|tokens| tokens as f64 / window as f64 * 100.0);
         Some(ContextUsage { tokens, context_window: window, percent })
     }

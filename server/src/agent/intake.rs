@@ -167,6 +167,8 @@ impl Agent {
     /// Puts the prompt and everything before it where it can no longer be lost.
     fn keep_prompt(&mut self, input: &Input) -> Result<Vec<Shared<AgentMessage>>, AgentError> {
         self.check_model()?;
+        self.make_writable()?;
+        self.note_model_and_thinking()?;
         self.recovery.reset();
         self.flush_bash_messages();
         let mut messages = Vec::new();

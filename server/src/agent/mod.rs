@@ -288,7 +288,7 @@ impl Agent {
             agent.set_session_name(name)?;
         }
         agent.adopt_session_tools();
-        agent.note_model_and_thinking()?;
+        agent.note_in_new_session()?;
         Ok(agent)
     }
 
@@ -346,6 +346,7 @@ impl Agent {
     /// Stops everything: the run, shell commands, retries. What is under way still reports its end.
     pub fn stop(&mut self) {
         self.queues.take_all();
+        self.cancel_waiting_compactions();
         self.cancel_run();
         self.abort_bash();
     }

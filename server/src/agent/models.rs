@@ -93,13 +93,20 @@ impl Agent {
         Ok(Some(level))
     }
 
+    /// Notes model and thinking level in a session without a file. One that has a file stays as it is until
+    /// something is said in it.
+    pub(super) fn note_in_new_session(&mut self) -> Result<(), AgentError> {
+        if self.session.is_saved() { Ok(()) } else { self.note_model_and_thinking() }
+    }
+
     /// Notes model and thinking level in a session that does not have them yet.
     pub(super) fn note_model_and_thinking(&mut self) -> Result<(), AgentError> {
         let Some(model) = self.model.as_ref().filter(|_| !self.session.is_read_only()) else { return Ok(()) };
         let wanted = (model.provider.clone(), model.id.clone());
         let level = self.thinking.as_str();
-        let context = self.session.context();
-        let model_noted = context.model.as_ref() == Some(&wanted);
+        let context = self.session.outline();
+        // Where a session was resumed with another model, its next answer tells.
+        let model_noted = context.model.is_some();
         let level_noted = context.thinking_level.as_deref() == Some(level);
         if !model_noted {
             self.append(NewEntry::ModelChange { provider: wanted.0, model_id: wanted.1 })?;

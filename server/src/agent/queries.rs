@@ -10,8 +10,8 @@ use crate::session::NewEntry;
 
 impl Agent {
     /// The session's state.
-    pub fn state(&mut self) -> SessionState {
-        let message_count = self.session.context().messages.len() as u64;
+    pub fn state(&self) -> SessionState {
+        let message_count = self.session.outline().message_count as u64;
         SessionState {
             model: Some(self.model.clone().unwrap_or_else(crate::resources::models::unknown_model)),
             thinking_level: self.thinking,

@@ -64,13 +64,27 @@ impl Agent {
         self.emit_queue_update();
     }
 
-    /// Delivers what the queue's mode says, each message after a `queue_update` without it.
+    /// Drops all queued messages, as those of another session.
+    pub(super) fn drop_queued(&mut self) {
+        if self.queues.len() > 0 {
+            self.clear_queue();
+        }
+    }
+
+    /// Delivers what the queue's mode says, each message after a `queue_update` without it. One that
+    /// cannot be kept stays queued, and the run ends.
     pub(super) fn deliver_queued(&mut self, kind: QueueKind) {
         loop {
             let (queue, mode) = self.queues.queue(kind);
             let Some(input) = queue.pop_front() else { return };
             self.emit_queue_update();
-            self.deliver(user_message(input));
+            if let Err(error) = self.keep(user_message(input.clone())) {
+                tracing::error!(%error, "a queued message could not be kept");
+                self.recovery.broken.get_or_insert(error.to_string());
+                self.queues.queue(kind).0.push_front(input);
+                self.emit_queue_update();
+                return;
+            }
             if mode == QueueMode::OneAtATime {
                 return;
             }

@@ -21,14 +21,22 @@ const UPDATE_CAPACITY: usize = 64;
 /// How long a provider or a tool may take to obey its cancellation before it is left behind.
 pub(super) const CANCEL_GRACE: Duration = Duration::from_millis(1000);
 
+/// What a run begins with.
+pub(super) enum First {
+    /// This turn, which has begun.
+    Turn(Box<TurnPlan>),
+    /// The first turn begins once an extension has seen the input.
+    AfterExtension(Input),
+}
+
 /// Runs until the agent says stop; always ends with `Finished`, also after a panic.
 pub(super) async fn run_agent(
     link: RunLink,
     extension: Arc<dyn Extension>,
-    input: Option<Input>,
+    first: First,
     cancel: CancellationToken,
 ) {
-    let turns = std::panic::AssertUnwindSafe(run_turns(&link, extension.as_ref(), input, &cancel));
+    let turns = std::panic::AssertUnwindSafe(run_turns(&link, extension.as_ref(), first, &cancel));
     let broken = match turns.catch_unwind().await {
         Ok(Ok(())) => None,
         Ok(Err(GivenUp)) => return,
@@ -41,16 +49,19 @@ pub(super) async fn run_agent(
 async fn run_turns(
     link: &RunLink,
     extension: &dyn Extension,
-    input: Option<Input>,
+    first: First,
     cancel: &CancellationToken,
 ) -> Result<(), GivenUp> {
-    if let Some(input) = input {
-        let messages = extension.before_agent_start(&input).await;
-        if !messages.is_empty() {
-            link.send(RunMessage::Inject(messages)).await?;
+    let mut plan = match first {
+        First::Turn(plan) => plan,
+        First::AfterExtension(input) => {
+            let messages = extension.before_agent_start(&input).await;
+            if !messages.is_empty() {
+                link.send(RunMessage::Inject(messages)).await?;
+            }
+            link.ask(|reply| RunMessage::BeginTurn { reply }).await?
         }
-    }
-    let mut plan = link.ask(|reply| RunMessage::BeginTurn { reply }).await?;
+    };
     loop {
         let messages = std::mem::take(&mut plan.request.messages);
         plan.request.messages = extension.context(messages).await;

@@ -73,7 +73,8 @@ impl Agent {
     }
 }
 
-fn same_file(a: &Path, b: &Path) -> bool {
+/// True when two paths lead to the same file.
+pub(super) fn same_file(a: &Path, b: &Path) -> bool {
     a == b || std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sampi_protocol::data::{EntryId, ThinkingLevel};
 
+use super::session_shelf::same_file;
 use super::{Agent, AgentError, Inbox, InboxMessage, Outcome, SessionChanged, SessionsRoot, Ticket};
 use crate::extensions::SessionTransition;
 use crate::resources::system_prompt::SystemState;
@@ -39,7 +40,7 @@ pub(super) struct Checked {
 }
 
 impl Agent {
-    /// Changes the session. A run that is under way is aborted first.
+    /// Changes the session. What is under way (a run, a compaction, a branch summary) is aborted first.
     pub fn change_session(&mut self, ticket: Ticket, change: SessionChange) {
         if !self.extension.is_active() {
             self.apply_when_idle(ticket, change);
@@ -69,7 +70,7 @@ impl Agent {
     }
 
     fn apply_when_idle(&mut self, ticket: Ticket, change: SessionChange) {
-        if self.run.is_none() {
+        if !self.is_busy() {
             let result = self.apply(change);
             self.done(ticket, Outcome::SessionChanged(result));
             return;
@@ -90,7 +91,10 @@ impl Agent {
         let session = match change {
             SessionChange::New { parent } => self.new_session(parent)?,
             SessionChange::Switch { path } => {
-                let session = Session::open(&path)?;
+                // The lock of the session that is open would be in the way of opening it anew.
+                let again = self.session.file().is_some_and(|open| same_file(open, &path));
+                let open = if again { Session::open_read_only } else { Session::open_or_read };
+                let session = open(&path)?;
                 session.check_cwd()?;
                 session
             }
@@ -104,12 +108,18 @@ impl Agent {
         };
         self.flush_bash_messages();
         self.session = session;
+        if let Err(error) = self.make_writable() {
+            tracing::debug!(%error, "the session can only be read for now");
+        }
         self.reported_diagnostics = 0;
         self.report_diagnostics();
-        self.queues.take_all();
+        self.drop_queued();
         self.recovery.reset();
         self.adopt_session_state();
-        self.note_model_and_thinking()?;
+        if let Err(error) = self.note_in_new_session() {
+            // The session is the other one already; the next prompt notes it, or is told what is wrong.
+            tracing::warn!(%error, "model and thinking level could not be noted in the session");
+        }
         Ok(SessionChanged { cancelled: false, text })
     }
 
@@ -129,9 +139,11 @@ impl Agent {
 
     /// A session brings back the tools that it had, unless the user chose others.
     pub(super) fn adopt_session_tools(&mut self) {
-        let context = self.session.context();
-        let state = SystemState::replay(context.messages.iter().map(|kept| &*kept.message));
-        if self.tools_follow_session && !state.is_empty() {
+        if !self.tools_follow_session {
+            return;
+        }
+        let state = SystemState::replay(&self.session.system_messages());
+        if !state.is_empty() {
             let tools = state.tools().iter().filter_map(|tool| self.available_tools.get(&tool.name));
             self.tools = tools.cloned().collect();
         }
@@ -140,7 +152,7 @@ impl Agent {
     /// A session that names its model, its thinking level and its tools brings them along.
     pub(super) fn adopt_session_state(&mut self) {
         self.adopt_session_tools();
-        let context = self.session.context();
+        let context = self.session.outline();
         let (model, level) = (context.model.clone(), context.thinking_level.clone());
         if let Some((provider, id)) = model
             && let Some(model) =

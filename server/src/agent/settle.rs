@@ -5,15 +5,15 @@ use std::time::Duration;
 use sampi_protocol::Shared;
 use sampi_protocol::data::{AgentMessage, AssistantMessage, CompactionReason, EntryId, StopReason, ToolCall};
 use sampi_protocol::events::{
-    AgentEnd, AgentSettled, AgentStart, MessageEnd, MessageStart, MessageUpdate, ToolExecutionEnd,
-    ToolExecutionStart, ToolExecutionUpdate, TurnEnd,
+    AgentEnd, AgentSettled, AgentStart, MessageEnd, MessageStart, MessageUpdate, SessionDiagnostic,
+    ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate, TurnEnd,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::compaction::Then;
 use super::link::{RunLink, RunMessage, TurnReply};
 use super::queues::QueueKind;
-use super::run::run_agent;
+use super::run::{First, run_agent};
 use super::tool_calls::aborted_result;
 use super::{Agent, Inbox, InboxMessage, Outcome, Ticket, now_millis};
 use crate::extensions::Input;
@@ -59,7 +59,7 @@ impl Agent {
     /// Starts a run for this input; its first turn announces the messages.
     pub(super) fn start_run(&mut self, input: Input, announced_later: Vec<Shared<AgentMessage>>) {
         self.next_run += 1;
-        let mut run = ActiveRun {
+        self.run = Some(ActiveRun {
             id: self.next_run,
             cancel: CancellationToken::new(),
             task: None,
@@ -68,29 +68,38 @@ impl Agent {
             open: Open::default(),
             last: None,
             aborted: false,
-        };
-        self.spawn_task(&mut run, Some(input));
-        self.run = Some(run);
+        });
+        self.start_task(Some(input));
     }
 
     /// Starts the next low-level run of the same run, for a retry.
     pub(super) fn restart_run(&mut self) {
-        let Some(mut run) = self.run.take() else { return };
+        let Some(run) = &mut self.run else { return };
         run.messages.clear();
         run.last = None;
-        self.spawn_task(&mut run, None);
-        self.run = Some(run);
+        self.start_task(None);
     }
 
-    fn spawn_task(&mut self, run: &mut ActiveRun, input: Option<Input>) {
+    /// Begins the first turn at once, so that what is queued from now on waits for the next one, and
+    /// starts the task. An extension is asked before the first turn.
+    fn start_task(&mut self, input: Option<Input>) {
         self.emit(AgentStart {});
+        let first = match input {
+            Some(input) if self.extension.is_active() => First::AfterExtension(input),
+            _ => match self.begin_turn() {
+                Ok(plan) => First::Turn(plan),
+                Err(reason) => return self.break_run(&reason),
+            },
+        };
+        let Some(run) = &mut self.run else { return };
         let link = RunLink::new(run.id, self.inbox_writer.clone());
-        let task = run_agent(link, self.extension.clone(), input, run.cancel.clone());
+        let task = run_agent(link, self.extension.clone(), first, run.cancel.clone());
         run.task = Some(tokio::spawn(task));
     }
 
     /// Stops what is going on; the ticket is done once the session is idle.
     pub fn abort(&mut self, ticket: Ticket) {
+        self.cancel_waiting_compactions();
         self.cancel_run();
         if self.is_busy() {
             self.waiting_for_idle.push(ticket);
@@ -242,14 +251,6 @@ impl Agent {
         Ok(message)
     }
 
-    /// Delivers a message from a queue. One that cannot be kept ends the run at the next turn.
-    pub(super) fn deliver(&mut self, message: AgentMessage) {
-        if let Err(error) = self.keep(message) {
-            tracing::error!(%error, "a queued message could not be kept");
-            self.recovery.broken.get_or_insert(error.to_string());
-        }
-    }
-
     /// Announces a message that is already kept.
     pub(super) fn announce(&mut self, message: Shared<AgentMessage>) {
         if let Some(run) = &mut self.run {
@@ -348,8 +349,6 @@ impl Agent {
         tokio::spawn(async move { extension.settled().await });
         self.emit(AgentSettled { aborted: run.aborted });
         self.note_idle();
-        self.start_waiting_session_change();
-        self.start_waiting_compactions();
     }
 
     pub(super) fn handle_abort_deadline(&mut self, id: u64) {
@@ -373,7 +372,7 @@ impl Agent {
             tracing::error!(reason, "the run was ended");
         }
         let message = match open.ended_answer {
-            Some(message) => Ok(message),
+            Some(message) => message,
             None => self.close_answer(open.answer, reason, aborted),
         };
         let mut results = Vec::new();
@@ -383,10 +382,8 @@ impl Agent {
                 Err(error) => tracing::error!(%error, "the result of a tool call could not be kept"),
             }
         }
-        match message {
-            Ok(message) if open.turn => self.emit(TurnEnd { message, tool_results: results }),
-            Ok(_) => {}
-            Err(error) => tracing::error!(%error, "the end of the run could not be kept"),
+        if open.turn {
+            self.emit(TurnEnd { message, tool_results: results });
         }
         self.end_run();
     }
@@ -396,12 +393,38 @@ impl Agent {
         partial: Option<Box<AssistantMessage>>,
         reason: &str,
         aborted: bool,
-    ) -> Result<Shared<AgentMessage>, SessionError> {
+    ) -> Shared<AgentMessage> {
         let started = partial.is_some();
         let mut message = partial.map_or_else(|| self.blank_answer(), |message| *message);
         message.stop_reason = if aborted { StopReason::Aborted } else { StopReason::Error };
         message.error_message = Some(reason.to_owned());
-        self.end_answer(message, None, started)
+        match self.end_answer(message.clone(), None, started) {
+            Ok(message) => message,
+            Err(error) => self.end_answer_unkept(message, &error, started),
+        }
+    }
+
+    /// The host learns how a run ended also when the session's file takes nothing more.
+    fn end_answer_unkept(
+        &mut self,
+        message: AssistantMessage,
+        error: &SessionError,
+        started: bool,
+    ) -> Shared<AgentMessage> {
+        tracing::error!(%error, "the end of the run could not be kept");
+        let path = self.session.file().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        let what = format!("the last answer is not in the file: {error}");
+        self.emit(SessionDiagnostic { path, line: None, message: what });
+        let message = Shared::new(AgentMessage::Assistant(message));
+        if !started {
+            self.emit(MessageStart { message: message.clone() });
+        }
+        self.emit(MessageEnd { message: message.clone() });
+        if let Some(run) = &mut self.run {
+            run.messages.push(message.clone());
+            run.last = Some(LastAnswer { entry: None, message: message.clone(), failure: None });
+        }
+        message
     }
 
     fn blank_answer(&self) -> AssistantMessage {

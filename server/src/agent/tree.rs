@@ -184,15 +184,22 @@ impl Agent {
             Some(_) => target.parent_id().map(EntryId::from),
             None => Some(navigation.target.clone()),
         };
+        let before = self.session.leaf().cloned();
         self.session.set_leaf(leaf.as_ref())?;
         let summary = match summary {
-            Some((from_id, summary)) => Some(self.append(NewEntry::BranchSummary {
-                from_id,
-                summary: summary.text,
-                details: Some(summary.details),
-                usage: Some(summary.usage),
-                from_hook: Some(false),
-            })?),
+            Some((from_id, summary)) => {
+                let kept = self.append(NewEntry::BranchSummary {
+                    from_id,
+                    summary: summary.text,
+                    details: Some(summary.details),
+                    usage: Some(summary.usage),
+                    from_hook: Some(false),
+                });
+                if kept.is_err() {
+                    self.session.set_leaf(before.as_ref())?;
+                }
+                Some(kept?)
+            }
             None => None,
         };
         if let Some(entry) = &summary {

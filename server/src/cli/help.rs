@@ -32,6 +32,11 @@ pub fn help_text() -> String {
         "sampi: a coding agent that a host program drives over stdin and stdout\n\n\
          Usage:\n\
          \x20 sampi --mode rpc [options]          serve a host until stdin ends\n\
+         \x20 sampi -p [options] [@file...] [prompt...]\n\
+         \x20                                     run the prompts, print the last answer\n\
+         \x20 sampi --mode json [options] [@file...] [prompt...]\n\
+         \x20                                     run the prompts, write every event as JSON\n\
+         \x20 sampi --export <session file> [page]  write a session as an HTML page\n\
          \x20 sampi --list-models [search]        show which models can be used\n\
          \x20 sampi schema                        print the JSON Schema of the protocol\n\n\
          A value follows its option as the next argument or after `=`. `--` ends the options.\n\

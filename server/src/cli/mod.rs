@@ -39,6 +39,13 @@ pub enum Invocation {
     },
     /// The JSON Schema of the protocol.
     Schema,
+    /// A session file as an HTML page.
+    Export {
+        /// The session file.
+        session: String,
+        /// The page's file; named after the session file when absent.
+        output: Option<String>,
+    },
     /// Something of Pi that this version does not do, by its name.
     NotYet(&'static str),
 }

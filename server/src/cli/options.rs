@@ -110,8 +110,14 @@ pub(super) const GROUPS: &[(&str, &[Spec])] = &[
                 Value("text|json|rpc"),
                 "What speaks over stdin and stdout. rpc serves a host until stdin ends.",
             ),
-            later(Opt::Print, "--print", "-p", Nothing, "Run the prompts, print the last answer, exit."),
-            later(Opt::Export, "--export", "", Value("file"), "Write a session as HTML, exit."),
+            now(Opt::Print, "--print", "-p", Nothing, "Run the prompts, print the last answer, exit."),
+            now(
+                Opt::Export,
+                "--export",
+                "",
+                Value("session file"),
+                "Write a session as an HTML page, exit. The next argument is the page's path.",
+            ),
         ],
     ),
     (

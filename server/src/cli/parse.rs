@@ -26,7 +26,7 @@ struct Draft {
     fork: Option<String>,
     no_session: bool,
     list_models: Option<String>,
-    export: bool,
+    export: Option<String>,
     help: bool,
     version: bool,
 }
@@ -161,7 +161,7 @@ impl Draft {
             Opt::UseTheme => {
                 required(value, "--use-theme")?;
             }
-            Opt::Export => self.export = true,
+            Opt::Export => self.export = Some(required(value, "--export")?),
             Opt::TuiMode => {
                 if !["regular", "fullscreen"].contains(&value.as_str()) {
                     return Err(CliError(format!(
@@ -190,8 +190,9 @@ impl Draft {
         if self.help {
             return Ok(Invocation::Help);
         }
-        if self.export {
-            return Ok(Invocation::NotYet("--export"));
+        if let Some(session) = self.export {
+            let output = self.config.messages.into_iter().next();
+            return Ok(Invocation::Export { session, output });
         }
         let config = &mut self.config;
         config.offline |= environment.flag(OFFLINE_VARIABLE);

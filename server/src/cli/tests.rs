@@ -232,7 +232,12 @@ fn help_version_schema_and_what_is_not_there_yet_are_told_apart() {
     assert!(matches!(invocation(&["-h", "--mode", "rpc"]), Ok(Invocation::Help)));
     assert!(matches!(invocation(&["schema"]), Ok(Invocation::Schema)));
     assert!(matches!(invocation(&["auth", "login", "x"]), Ok(Invocation::NotYet("auth"))));
-    assert!(matches!(invocation(&["--export", "x"]), Ok(Invocation::NotYet("--export"))));
+    assert!(matches!(
+        invocation(&["--export", "x", "out.html", "more"]),
+        Ok(Invocation::Export { session, output: Some(output) }) if session == "x" && output == "out.html"
+    ));
+    assert!(matches!(invocation(&["--export", "x"]), Ok(Invocation::Export { output: None, .. })));
+    assert!(invocation(&["--export"]).is_err());
     assert_eq!(config(&["--mode", "rpc", "auth"]).messages, ["auth"]);
     let version = |program: &str| match parse([program, "-v"].map(OsString::from), &Environment::default()) {
         Ok(Invocation::Version(text)) => text,

@@ -58,6 +58,12 @@ pub(super) fn line(text: &str) -> String {
     line
 }
 
+/// The start of a Markdown text without the commonest of its marks.
+pub(super) fn without_marks(markdown: &str) -> String {
+    let start: String = markdown.trim_start_matches(['#', '>', ' ', '\n']).chars().take(4 * LINE).collect();
+    start.replace("**", "").replace('`', "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +81,7 @@ mod tests {
     #[test]
     fn a_line_is_one_line_and_not_too_long() {
         assert_eq!(line(" a\n\tb "), "a b");
+        assert_eq!(line(&without_marks("\n## **One** of `two`\n")), "One of two");
         assert_eq!(line(&"é".repeat(500)).chars().count(), LINE + 1);
         assert_eq!(time("2026-01-02T03:04:05.678Z").as_deref(), Some("2026-01-02 03:04 UTC"));
         assert_eq!(time("<script>"), None);

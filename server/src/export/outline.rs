@@ -182,7 +182,7 @@ fn answer_row(message: &AssistantMessage) -> Option<Row> {
         _ => None,
     });
     match (text, &message.stop_reason) {
-        (Some(text), _) => row(RowKind::Answer, text),
+        (Some(text), _) => row(RowKind::Answer, &format::without_marks(text)),
         (None, StopReason::Error) => row(RowKind::FailedTool, "Error"),
         (None, StopReason::Aborted) => row(RowKind::FailedTool, "Aborted"),
         // The rows of its calls follow.

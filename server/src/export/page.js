@@ -232,10 +232,10 @@
     pre.append(button);
   });
 
+  const local = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short" });
   for (const time of document.querySelectorAll("time")) {
     const date = new Date(time.dateTime);
-    if (!Number.isNaN(date.getTime()))
-      time.textContent = date.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+    if (!Number.isNaN(date.getTime())) time.textContent = local.format(date);
   }
 
   path = pathTo(data.leaf);

@@ -11,7 +11,7 @@ use crate::BoxFuture;
 use crate::llm::{Completion, ModelRequest};
 
 /// A message of the user on its way in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Input {
     /// The text.
     pub text: String,

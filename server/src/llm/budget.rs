@@ -13,6 +13,9 @@ const IMAGE_TOKENS: u64 = 1200;
 /// Tokens of the context window that are left unused, as the counts are estimates.
 const CONTEXT_MARGIN: u64 = 4096;
 
+/// Output tokens that thinking must leave for the answer.
+const ANSWER_TOKENS: u64 = 1024;
+
 /// The answer may always take this much: a context that is really full should be refused by the provider,
 /// which starts a compaction, and not end in answers of one word.
 const LEAST_OUTPUT: u64 = 1024;
@@ -26,6 +29,18 @@ pub(crate) fn output_limit(request: &ModelRequest, transcript: &Transcript<'_>) 
     }
     let used = context_tokens(request, transcript).saturating_add(CONTEXT_MARGIN);
     wanted.min(model.context_window.saturating_sub(used).max(LEAST_OUTPUT))
+}
+
+/// Claude's output limit and what of it may be thinking, from the limit and the tokens to think.
+pub(crate) fn claude_limits(request: &ModelRequest, limit: u64, thinking: u64) -> (u64, u64) {
+    let most = request.model.max_tokens;
+    // A limit that was asked for is the answer's: thinking comes on top, as far as the model goes.
+    let limit = match request.options.max_tokens {
+        Some(_) if most > 0 => limit.saturating_add(thinking).min(most),
+        Some(_) => limit.saturating_add(thinking),
+        None => limit,
+    };
+    (limit, thinking.min(limit.saturating_sub(ANSWER_TOKENS)))
 }
 
 /// The tokens that a level may think, in the user's numbers where there are any.

@@ -8,6 +8,7 @@ use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use super::draft::Draft;
+use super::event_stream::EventStream;
 use super::failure::ErrorReport;
 use super::http::{Http, HttpError, Patience, Post, Response};
 use super::sse::{SseDecoder, SseEvent};
@@ -20,10 +21,10 @@ const ABORT_FLUSH: Duration = Duration::from_millis(200);
 const MAX_ERROR_CHARS: usize = 4000;
 
 /// The text of an abort before the response began.
-const ABORTED_BEFORE: &str = "This operation was aborted";
+pub(crate) const ABORTED_BEFORE: &str = "This operation was aborted";
 
 /// The text of an abort of a response that had begun.
-const ABORTED_DURING: &str = "Request was aborted";
+pub(crate) const ABORTED_DURING: &str = "Request was aborted";
 
 /// Why a request ended in an error.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,8 +57,22 @@ impl Fault {
 /// What an event means for the stream: go on, or stop because the answer is whole or went wrong.
 pub(crate) type Flow = ControlFlow<Result<(), Fault>>;
 
+/// How events are cut out of the bytes of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Server-sent events.
+    Sse,
+    /// The binary event stream of AWS.
+    AwsEvents,
+}
+
 /// Reads the stream of one response. Without I/O.
 pub(crate) trait Decoder: Send {
+    /// How the events come.
+    fn framing(&self) -> Framing {
+        Framing::Sse
+    }
+
     /// The head of the response came and is good.
     fn opened(&mut self, draft: &mut Draft);
 
@@ -69,6 +84,11 @@ pub(crate) trait Decoder: Send {
 
     /// The request is aborted after the head of the response came.
     fn aborted(&mut self, draft: &mut Draft);
+
+    /// What the message of such a request says.
+    fn aborted_text(&self) -> &'static str {
+        ABORTED_DURING
+    }
 
     /// The text of a response with an error status. The body is not blank.
     fn error_text(&self, status: u16, body: &str) -> String;
@@ -139,7 +159,7 @@ pub(crate) async fn exchange(
             decoder.aborted(&mut draft);
             // A reader that is gone or stuck must not keep an abort from ending.
             let _ = tokio::time::timeout(ABORT_FLUSH, outlet.flush(&mut draft)).await;
-            return aborted(draft, request, ABORTED_DURING);
+            return aborted(draft, request, decoder.aborted_text());
         }
     };
     tokio::select! {
@@ -197,7 +217,7 @@ async fn stream(
     outlet: &mut Outlet<'_>,
     patience: Patience<'_>,
 ) -> Result<(), End> {
-    let mut sse = SseDecoder::new();
+    let mut frames = Frames::new(decoder.framing());
     loop {
         tokio::select! {
             biased;
@@ -214,17 +234,46 @@ async fn stream(
             body.has_events = true;
             decoder.event(event, draft)
         };
-        let flow = match &chunk {
-            Some(chunk) => sse.push(chunk, &mut on_event),
-            None => sse.finish(&mut on_event),
-        };
+        let flow = frames.read(chunk.as_deref(), &mut on_event);
         body.see(chunk.as_deref().unwrap_or_default());
         match flow {
-            Err(error) => return Err(End::Fault(Fault::of_kind(FailureKind::Server, error.to_string()))),
+            Err(error) => return Err(End::Fault(Fault::of_kind(FailureKind::Server, error))),
             Ok(ControlFlow::Break(Ok(()))) => return Ok(()),
             Ok(ControlFlow::Break(Err(fault))) => return Err(End::Fault(fault)),
             Ok(ControlFlow::Continue(())) if chunk.is_none() => return Ok(()),
             Ok(ControlFlow::Continue(())) => {}
+        }
+    }
+}
+
+/// Cuts a body into events.
+enum Frames {
+    Sse(SseDecoder),
+    AwsEvents(EventStream),
+}
+
+impl Frames {
+    fn new(framing: Framing) -> Self {
+        match framing {
+            Framing::Sse => Self::Sse(SseDecoder::new()),
+            Framing::AwsEvents => Self::AwsEvents(EventStream::default()),
+        }
+    }
+
+    /// Reads a chunk, or the end of the body.
+    fn read(
+        &mut self,
+        chunk: Option<&[u8]>,
+        on_event: &mut impl FnMut(SseEvent<'_>) -> Flow,
+    ) -> Result<Flow, String> {
+        match (self, chunk) {
+            (Self::Sse(sse), Some(chunk)) => sse.push(chunk, on_event).map_err(|error| error.to_string()),
+            (Self::Sse(sse), None) => sse.finish(on_event).map_err(|error| error.to_string()),
+            (Self::AwsEvents(events), Some(chunk)) => {
+                events.push(chunk, on_event).map_err(|error| error.to_string())
+            }
+            // What is left over is the beginning of a message that was cut.
+            (Self::AwsEvents(_), None) => Ok(ControlFlow::Continue(())),
         }
     }
 }

@@ -4,14 +4,18 @@
 //! so in `stopReason` and `errorMessage`, and whose [`Failure`] says of what kind it was.
 
 pub mod anthropic_messages;
+pub mod azure_openai_responses;
+pub mod bedrock_converse_stream;
 mod budget;
 mod cost;
 mod draft;
+mod event_stream;
 mod exchange;
 mod failure;
 pub mod google_generative_ai;
 pub mod http;
 mod loose;
+pub mod mistral_conversations;
 pub mod openai_completions;
 pub mod openai_responses;
 mod partial_json;
@@ -21,6 +25,8 @@ mod scripted;
 #[cfg(test)]
 mod socket_tests;
 mod sse;
+#[cfg(test)]
+mod switching_tests;
 #[cfg(test)]
 mod testing;
 mod transcript;

@@ -16,13 +16,13 @@ use super::{Completion, FailureKind, ModelRequest, Provider, Providers};
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
 /// A server for one request; what it was sent comes back through the handle.
-struct Server {
-    url: String,
-    request: tokio::task::JoinHandle<String>,
+pub(super) struct Server {
+    pub(super) url: String,
+    pub(super) request: tokio::task::JoinHandle<String>,
 }
 
 /// Answers one request with these bytes, then closes the connection or keeps it open in silence.
-async fn serve(answer: String, after: After) -> Server {
+pub(super) async fn serve(answer: String, after: After) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let request = tokio::spawn(async move {
@@ -44,7 +44,7 @@ async fn serve(answer: String, after: After) -> Server {
 }
 
 #[derive(Clone, Copy)]
-enum After {
+pub(super) enum After {
     Close,
     Reset,
     Silence,
@@ -158,6 +158,35 @@ async fn cancelling_in_the_middle_keeps_the_text_and_ends_its_block() {
     assert_eq!(end.message.error_message.as_deref(), Some("Request was aborted"));
     // The server ends only when the client hung up.
     server.request.await.unwrap();
+}
+
+#[tokio::test]
+async fn cancelling_in_the_middle_keeps_what_came_over_every_api() {
+    let item = json!({ "type": "message", "id": "m", "content": [] });
+    let added = json!({ "type": "response.output_item.added", "output_index": 0, "item": item });
+    let delta = json!({ "type": "response.output_text.delta", "output_index": 0, "delta": "part" });
+    let gemini = json!({ "candidates": [{ "content": { "parts": [{ "text": "part" }] } }] });
+    let mistral = json!({ "choices": [{ "index": 0, "delta": { "content": "part" } }] });
+    for (api, events, text) in [
+        ("openai-responses", vec![added, delta], "Request was aborted"),
+        ("google-generative-ai", vec![gemini], "This operation was aborted"),
+        ("mistral-conversations", vec![mistral], "This operation was aborted"),
+    ] {
+        let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let server = serve(HEAD.to_owned() + &stream, After::Silence).await;
+        let cancel = CancellationToken::new();
+        let (updates, end) = run(&ask(api, &server.url), &cancel, |update| {
+            if update.starts_with("text_delta") {
+                cancel.cancel();
+            }
+        })
+        .await;
+        assert_eq!(updates, ["start 0", "text_start 0", "text_delta 0 part"], "{api}");
+        assert_eq!(end.message.text(), "part");
+        assert_eq!(end.message.stop_reason, StopReason::Aborted);
+        assert_eq!(end.message.error_message.as_deref(), Some(text));
+        server.request.await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -1,17 +1,22 @@
 //! Modes: how a host talks to the agent. The only place that writes to stdout.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
 use crate::cli::{self, Config, Invocation, Mode, Startup};
+use crate::export::{self, Leaf};
 use crate::llm::demo_models;
 use crate::resources::models::list_models;
 use crate::resources::{Environment, Paths};
 
+pub mod one_shot;
+mod outgoing;
 pub mod rpc;
 pub mod signals;
 pub mod startup;
 
+use one_shot::{FailedAnswer, Form, PromptSources, read_prompts};
 use rpc::RpcLimits;
 use signals::Signals;
 
@@ -44,17 +49,117 @@ fn run_invocation(invocation: Invocation, environment: Environment) -> i32 {
                 Err(error) => fail(&error.to_string()),
             }
         }),
-        Invocation::Run(config) => match config.mode {
-            Mode::Rpc => run_rpc(&config, &environment),
-            Mode::Json => fail("--mode json is not implemented in this version of sampi; use --mode rpc"),
-            Mode::Text => fail(
-                "print mode and the terminal interface are not implemented in this version of sampi; use --mode rpc",
+        Invocation::Export { session, output } => export(&session, output),
+        Invocation::Run(config) => match Way::of(&config, Ends::of_process()) {
+            Way::Rpc => run_rpc(&config, &environment),
+            Way::Prompts(form) => run_prompts(&config, &environment, form),
+            Way::Terminal => fail(
+                "there is no terminal interface; use --print with a prompt, --mode json, or --mode rpc for a host \
+                 program",
             ),
         },
     }
 }
 
+/// What stdin and stdout are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    Terminals,
+    /// One of them at least is something else.
+    Piped,
+}
+
+impl Ends {
+    fn of_process() -> Self {
+        match std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+            true => Self::Terminals,
+            false => Self::Piped,
+        }
+    }
+}
+
+/// How the program speaks with whoever started it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Rpc,
+    Prompts(Form),
+    Terminal,
+}
+
+impl Way {
+    fn of(config: &Config, ends: Ends) -> Self {
+        match (config.mode, ends) {
+            (Mode::Rpc, _) => Self::Rpc,
+            (Mode::Json, _) => Self::Prompts(Form::Json),
+            (Mode::Text, Ends::Piped) => Self::Prompts(Form::Text),
+            (Mode::Text, Ends::Terminals) if config.print => Self::Prompts(Form::Text),
+            (Mode::Text, Ends::Terminals) => Self::Terminal,
+        }
+    }
+}
+
+fn export(session: &str, output: Option<String>) -> i32 {
+    with_cwd(|cwd| {
+        let file = cwd.join(session);
+        if !file.exists() {
+            return fail(&format!("File not found: {}", file.display()));
+        }
+        let target = output.map_or_else(|| export::default_path(&file), PathBuf::from);
+        match export::export_file(&file, Leaf::Latest, &target) {
+            Ok(()) => print(&format!("Exported to: {}\n", target.display())),
+            Err(error) => fail(&error.to_string()),
+        }
+    })
+}
+
 fn run_rpc(config: &Config, environment: &Environment) -> i32 {
+    in_runtime(async |cwd, signals| {
+        let agent = match startup::start(config, environment, &cwd) {
+            Ok(agent) => agent,
+            Err(error) => return fail(&error.to_string()),
+        };
+        rpc::serve(agent, tokio::io::stdin(), tokio::io::stdout(), signals, RpcLimits::default()).await
+    })
+}
+
+fn run_prompts(config: &Config, environment: &Environment, form: Form) -> i32 {
+    let failed_answer = match form {
+        Form::Text => FailedAnswer::Fails,
+        // Pi leaves the verdict to the events, unless print mode is asked for as well.
+        Form::Json if config.print => FailedAnswer::Fails,
+        Form::Json => FailedAnswer::IsTold,
+    };
+    in_runtime(async |cwd, mut signals| {
+        let piped = (!std::io::stdin().is_terminal()).then(tokio::io::stdin);
+        let sources = PromptSources {
+            messages: config.messages.clone(),
+            files: config.files.clone(),
+            cwd: cwd.clone(),
+            environment: environment.clone(),
+        };
+        let prompts = tokio::select! {
+            signal = signals.next() => return signal.exit_code(),
+            prompts = read_prompts(sources, piped) => prompts,
+        };
+        let prompts = match prompts {
+            Ok(prompts) => prompts,
+            Err(error) => return fail(&error.to_string()),
+        };
+        let agent = match startup::start(config, environment, &cwd) {
+            Ok(agent) => agent,
+            Err(error) => return fail(&error.to_string()),
+        };
+        let stdout = tokio::io::stdout();
+        let ended = one_shot::run(agent, prompts, form, failed_answer, stdout, &mut signals).await;
+        if let Some(complaint) = ended.complaint {
+            complain(&complaint);
+        }
+        ended.code
+    })
+}
+
+/// Runs a mode, with the signals of the process; gives back the exit code.
+fn in_runtime(mode: impl AsyncFnOnce(PathBuf, Signals) -> i32) -> i32 {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build();
     let runtime = match runtime {
@@ -63,15 +168,10 @@ fn run_rpc(config: &Config, environment: &Environment) -> i32 {
     };
     let code = with_cwd(|cwd| {
         runtime.block_on(async {
-            let agent = match startup::start(config, environment, cwd) {
-                Ok(agent) => agent,
-                Err(error) => return fail(&error.to_string()),
-            };
-            let signals = match Signals::of_process() {
-                Ok(signals) => signals,
-                Err(error) => return fail(&format!("signals could not be handled: {error}")),
-            };
-            rpc::serve(agent, tokio::io::stdin(), tokio::io::stdout(), signals, RpcLimits::default()).await
+            match Signals::of_process() {
+                Ok(signals) => mode(cwd.to_owned(), signals).await,
+                Err(error) => fail(&format!("signals could not be handled: {error}")),
+            }
         })
     });
     crate::process::kill_all();
@@ -80,7 +180,7 @@ fn run_rpc(config: &Config, environment: &Environment) -> i32 {
     code
 }
 
-fn with_cwd(run: impl FnOnce(&std::path::Path) -> i32) -> i32 {
+fn with_cwd(run: impl FnOnce(&Path) -> i32) -> i32 {
     match std::env::current_dir() {
         Ok(cwd) => run(&cwd),
         Err(error) => fail(&format!("the working directory cannot be used: {error}")),
@@ -96,9 +196,13 @@ fn print(text: &str) -> i32 {
 }
 
 fn fail(error: &str) -> i32 {
-    // Nothing can be said when stderr is closed.
-    writeln!(std::io::stderr(), "Error: {error}").ok();
+    complain(&format!("Error: {error}"));
     i32::from(cli::EXIT_USAGE)
+}
+
+fn complain(text: &str) {
+    // Nothing can be said when stderr is closed.
+    writeln!(std::io::stderr(), "{text}").ok();
 }
 
 /// Logs go to stderr: warnings and errors, or what `SAMPI_LOG` says (`error`, `warn`, `info`, `debug`, `trace`).
@@ -111,4 +215,21 @@ fn start_logging() {
         .with_target(false)
         .without_time()
         .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_or_print_asks_for_print_mode_and_two_terminals_for_an_interface_that_is_not_there() {
+        let way = |mode, print, ends| Way::of(&Config { mode, print, ..Config::default() }, ends);
+        assert_eq!(way(Mode::Text, false, Ends::Terminals), Way::Terminal);
+        assert_eq!(way(Mode::Text, true, Ends::Terminals), Way::Prompts(Form::Text));
+        assert_eq!(way(Mode::Text, false, Ends::Piped), Way::Prompts(Form::Text));
+        for ends in [Ends::Terminals, Ends::Piped] {
+            assert_eq!(way(Mode::Json, true, ends), Way::Prompts(Form::Json));
+            assert_eq!(way(Mode::Rpc, true, ends), Way::Rpc);
+        }
+    }
 }

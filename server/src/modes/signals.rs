@@ -1,7 +1,13 @@
 //! Signals that end the daemon.
 
+use std::time::Duration;
+
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// How long the daemon waits at the end for what is going on to stop.
+const STOP_DEADLINE: Duration = Duration::from_secs(4);
 
 /// A signal that ends the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,5 +71,28 @@ impl Signals {
             return signal;
         }
         std::future::pending().await
+    }
+}
+
+/// The end of a mode, once it has begun: what is going on may take a while to stop.
+#[derive(Debug, Default)]
+pub(super) struct Stop(Option<Instant>);
+
+impl Stop {
+    /// Begins the end, unless it has begun.
+    pub(super) fn begin(&mut self) {
+        self.0.get_or_insert_with(|| Instant::now() + STOP_DEADLINE);
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Waits until what is going on should have stopped; for ever while the end has not begun. Cancel-safe.
+    pub(super) async fn deadline(&self) {
+        match self.0 {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
     }
 }

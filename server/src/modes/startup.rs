@@ -37,14 +37,14 @@ pub enum StartError {
 pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<Agent, StartError> {
     let mut paths = Paths::new(environment, cwd);
     let mut startup = Startup::prepare(config, environment, &paths, demo_models())?;
-    let mut session = open_session(config, &startup.sessions, cwd)?;
+    let session = open_session(config, &startup.sessions, cwd)?;
     session.check_cwd()?;
     if session.cwd() != cwd {
         // A session is resumed in its own working directory, with the configuration that holds there.
         paths = Paths::new(environment, session.cwd());
         startup = Startup::prepare(config, environment, &paths, demo_models())?;
     }
-    let resumed = session.context();
+    let resumed = session.outline();
     let wish = SessionWish {
         model: resumed.model.as_ref().map(|(provider, id)| (provider.as_str(), id.as_str())),
         thinking: resumed.thinking_level.as_deref().and_then(ThinkingLevel::parse),
@@ -61,6 +61,12 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
         (_, SessionsDir::ByProject(root)) => Some(SessionsRoot::ByCwd(root)),
         (_, SessionsDir::Flat(dir)) => Some(SessionsRoot::Fixed(dir)),
     };
+    let name = config.name.clone().filter(|name| {
+        if session.is_read_only() {
+            tracing::warn!("the session belongs to another process, so it was not named {name}");
+        }
+        !session.is_read_only()
+    });
     let mut agent = Agent::new(AgentParts {
         session,
         environment: environment.clone(),
@@ -79,7 +85,7 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
         scope: startup.scoped.into_iter().map(|scoped| (scoped.model, scoped.thinking)).collect(),
         sessions_root,
         settings_file: Some(paths.user_settings()),
-        name: config.name.clone(),
+        name,
     })?;
     // What happened before the host could listen is in the state that it can ask for.
     while agent.next_output().is_some() {}
@@ -137,7 +143,7 @@ fn open_session(config: &Config, sessions: &SessionsDir, cwd: &Path) -> Result<S
         SessionChoice::New => Session::create(&dir, cwd, NewSessionOptions::default())?,
         SessionChoice::InMemory { id } => Session::in_memory(cwd, with_id(id)),
         SessionChoice::Continue => match listing::most_recent(&dir, cwd) {
-            Some(path) => Session::open(&path)?,
+            Some(path) => Session::open_or_read(&path)?,
             None => Session::create(&dir, cwd, NewSessionOptions::default())?,
         },
         SessionChoice::Open(text) => match find_session(text, sessions, &dir, cwd)? {
@@ -151,7 +157,7 @@ fn open_session(config: &Config, sessions: &SessionsDir, cwd: &Path) -> Result<S
             }
         },
         SessionChoice::WithId(id) => match listing::find_by_id(&dir, id) {
-            Found::One(stub) if stub.header.id.as_str() == id => Session::open(&stub.path)?,
+            Found::One(stub) if stub.header.id.as_str() == id => Session::open_or_read(&stub.path)?,
             _ => Session::create(&dir, cwd, with_id(&Some(id.clone())))?,
         },
         SessionChoice::Fork { source, id } => {

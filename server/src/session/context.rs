@@ -20,6 +20,8 @@ use super::{NewEntry, Session, stamp};
 pub struct Context {
     /// The messages in order, each with the entry that it comes from.
     pub messages: Vec<ContextMessage>,
+    /// How many of them came before the last edit of the context.
+    pub edited: usize,
     /// Provider and id of the model that was used or chosen last on the branch.
     pub model: Option<(String, String)>,
     /// The thinking level that was chosen last on the branch.
@@ -53,7 +55,7 @@ impl Session {
         context
     }
 
-    fn kept_context(&self) -> Option<Arc<Context>> {
+    pub(super) fn kept_context(&self) -> Option<Arc<Context>> {
         let cache = self.context.as_ref().filter(|cache| cache.leaf == self.leaf)?;
         Some(Arc::clone(&cache.context))
     }
@@ -69,8 +71,12 @@ impl Session {
         let path = self.index.path(self.leaf);
         let edits = self.edits(&path);
         let mut messages = Vec::new();
+        let mut edited = 0;
         for position in self.selected(&path) {
             let Some(node) = self.index.node(position) else { continue };
+            if node.kind == Kind::ContextEdit {
+                edited = messages.len();
+            }
             if !matches!(
                 node.kind,
                 Kind::Message(_) | Kind::Compaction | Kind::BranchSummary | Kind::CustomMessage
@@ -91,11 +97,11 @@ impl Session {
             }
         }
         let (model, thinking_level) = self.choices(&path);
-        Context { messages, model, thinking_level }
+        Context { messages, edited, model, thinking_level }
     }
 
     /// The messages that the entry at this place gives to the context.
-    fn contribution_at(&self, position: Position, kind: Kind) -> Vec<Shared<AgentMessage>> {
+    pub(super) fn contribution_at(&self, position: Position, kind: Kind) -> Vec<Shared<AgentMessage>> {
         // A message whose role is known is read straight into its struct: contexts can be large.
         let message = match kind {
             Kind::Message(role) => self.text(position).ok().and_then(|text| read_message(role, &text)),
@@ -108,7 +114,7 @@ impl Session {
     }
 
     /// The entries that the latest compaction on the path leaves, that compaction first.
-    fn selected(&self, path: &[Position]) -> Vec<Position> {
+    pub(super) fn selected(&self, path: &[Position]) -> Vec<Position> {
         let kind = |position: &Position| self.index.node(*position).map(|node| node.kind);
         let Some(at) = path.iter().rposition(|position| kind(position) == Some(Kind::Compaction)) else {
             return path.to_vec();
@@ -131,7 +137,7 @@ impl Session {
     }
 
     /// The latest edit of each entry that the path edits.
-    fn edits(&self, path: &[Position]) -> HashMap<String, ContextEditEntry> {
+    pub(super) fn edits(&self, path: &[Position]) -> HashMap<String, ContextEditEntry> {
         path.iter()
             .filter(|position| self.index.node(**position).is_some_and(|node| node.kind == Kind::ContextEdit))
             .filter_map(|position| match self.decode(*position) {
@@ -144,7 +150,7 @@ impl Session {
     }
 
     /// The model and the thinking level at the end of the path.
-    fn choices(&self, path: &[Position]) -> (Option<(String, String)>, Option<String>) {
+    pub(super) fn choices(&self, path: &[Position]) -> (Option<(String, String)>, Option<String>) {
         let mut found = Context::default();
         for position in path.iter().rev() {
             if found.model.is_some() && found.thinking_level.is_some() {
@@ -219,6 +225,8 @@ impl ContextCache {
                 if !self.edit(edit) {
                     return false;
                 }
+                let context = Arc::make_mut(&mut self.context);
+                context.edited = context.messages.len();
             }
             entry => {
                 let mut news = contribution(entry).peekable();

@@ -160,7 +160,7 @@ impl SessionFile {
         Ok(end - lines.len() as u64 - 1)
     }
 
-    /// Empties a file that had nothing when it was opened, after writing to it failed.
+    /// Empties a file in which nothing whole is left.
     pub(super) fn empty_again(&mut self) {
         if self.file.set_len(0).is_ok() {
             self.end = Place::START;

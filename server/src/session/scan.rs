@@ -41,6 +41,16 @@ impl Notes {
         }
     }
 
+    /// These notes, and what is new in those of a later look at the same file.
+    pub(super) fn followed_by(mut self, later: Self) -> Self {
+        for Diagnostic { line, message } in later.0 {
+            if !self.0.iter().any(|known| known.line == line && known.message == message) {
+                self.add(line, message);
+            }
+        }
+        self
+    }
+
     pub(super) fn all(&self) -> &[Diagnostic] {
         &self.0
     }

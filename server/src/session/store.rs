@@ -65,15 +65,28 @@ impl Session {
 
     /// Opens a session file for appending. A second opener is told who has it.
     pub fn open(path: &Path) -> Result<Self, SessionError> {
-        Self::open_with(path, Access::Append)
+        Self::open_with(path, Access::Append).inspect(|session| session.warn_of(0))
+    }
+
+    /// Opens a session file for appending, or for reading when another process appends to it. The notes
+    /// then say which one, and the session can be written once that process is done.
+    pub fn open_or_read(path: &Path) -> Result<Self, SessionError> {
+        let locked = match Self::open(path) {
+            Err(error @ SessionError::Locked { .. }) => error,
+            opened => return opened,
+        };
+        let mut session = Self::open_with(path, Access::Read)?;
+        session.notes.add(0, format!("{locked}; until that is done it can be read here, but not continued"));
+        session.warn_of(0);
+        Ok(session)
     }
 
     /// Opens a session file for reading. That works while another process appends to it.
     pub fn open_read_only(path: &Path) -> Result<Self, SessionError> {
-        Self::open_with(path, Access::Read)
+        Self::open_with(path, Access::Read).inspect(|session| session.warn_of(0))
     }
 
-    /// Opens a session file for appending; a file that is empty or not there becomes a new session of
+    /// Opens a session file as [`Session::open_or_read`] does; a file that is empty or not there becomes a new session of
     /// `cwd`, written at the first [`Session::save`].
     pub fn open_or_start(path: &Path, cwd: &Path) -> Result<Self, SessionError> {
         let empty = match std::fs::metadata(path) {
@@ -82,7 +95,7 @@ impl Session {
             Err(_) => false,
         };
         if !empty {
-            return Self::open(path);
+            return Self::open_or_read(path);
         }
         let header = new_header(cwd, NewSessionOptions::default())?;
         Ok(Self::new(header, Storage::Unsaved { path: path.to_owned() }))
@@ -112,9 +125,7 @@ impl Session {
             file.set_end(end);
         }
         let leaf = index.last();
-        let session = Self { header, storage, index, leaf, context: None, notes };
-        session.warn_of(0);
-        Ok(session)
+        Ok(Self { header, storage, index, leaf, context: None, notes })
     }
 
     /// Tells the log of notes from the given one on.
@@ -322,7 +333,9 @@ impl Session {
         let end = scan_entries(file.reader(0), Place::START, &mut index, &mut self.notes)
             .map_err(SessionError::io("read", file.path()))?;
         file.set_end(end);
-        if end.offset == 0 {
+        if index.len() == 0 && read_header(file).is_err() {
+            // What is left of a torn header would keep the file from being opened again.
+            file.empty_again();
             file.append(&serde_json::to_string(&self.header)?, 1)?;
         }
         let lost = self.index.len().saturating_sub(index.len());
@@ -381,7 +394,10 @@ impl Session {
             // The lock that this session holds itself would be in the way.
             original.unlock();
         }
-        let mut new = Self::open(&path)?;
+        let mut new = Self::open_with(&path, Access::Append)?;
+        let known = self.notes.all().len();
+        new.notes = std::mem::take(&mut self.notes).followed_by(new.notes);
+        new.warn_of(known);
         if self.index.len() > 0 {
             let here = self.leaf().map(|leaf| new.index.find(leaf.as_str()));
             new.leaf = here.and_then(|found| found.or(new.leaf));

@@ -161,6 +161,10 @@ impl DaemonBuilder {
         &self.workspace
     }
 
+    pub(super) fn into_workspace(self) -> Workspace {
+        self.workspace
+    }
+
     /// Starts the daemon.
     pub async fn spawn(self) -> Daemon {
         let (command, args, env) = self.launch();
@@ -197,7 +201,7 @@ impl DaemonBuilder {
     }
 
     /// Writes the configuration; gives the command, its arguments and its environment.
-    fn launch(&self) -> (DaemonCommand, Vec<String>, Vec<(OsString, OsString)>) {
+    pub(super) fn launch(&self) -> (DaemonCommand, Vec<String>, Vec<(OsString, OsString)>) {
         write(&self.workspace.agent_dir().join("models.json"), self.models.to_string().as_bytes());
         let model = self.model.args().iter().map(|argument| (*argument).to_owned());
         let own: [(&str, OsString); 6] = [

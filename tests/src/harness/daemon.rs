@@ -374,6 +374,11 @@ impl Daemon {
         self.workspace
     }
 
+    /// Gives back the directories of a daemon that has ended in any way.
+    pub fn into_workspace(self) -> Workspace {
+        self.workspace
+    }
+
     /// Fails the test unless every line of stdout is a record.
     pub fn assert_only_records(&self) {
         for record in self.records() {

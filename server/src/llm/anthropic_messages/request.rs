@@ -27,9 +27,6 @@ const OAUTH_KEY: &str = "sk-ant-oat";
 /// Longest id of a tool call.
 const MAX_CALL_ID: usize = 64;
 
-/// Output tokens that thinking must leave for the answer.
-const ANSWER_TOKENS: u64 = 1024;
-
 /// The request, ready to be sent.
 pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
     let url = format!("{}/v1/messages?beta=true", request.model.base_url.trim_end_matches('/'));
@@ -135,13 +132,7 @@ fn limits(request: &ModelRequest, transcript: &Transcript<'_>) -> (u64, Option<V
         let thinking = json!({ "type": "adaptive", "display": "summarized" });
         return (limit, Some(thinking), Some(effort.to_owned()));
     }
-    // A limit that was asked for is the answer's: thinking comes on top, as far as the model goes.
-    let max_tokens = match request.options.max_tokens {
-        Some(_) if model.max_tokens > 0 => limit.saturating_add(tokens).min(model.max_tokens),
-        Some(_) => limit.saturating_add(tokens),
-        None => limit,
-    };
-    let tokens = tokens.min(max_tokens.saturating_sub(ANSWER_TOKENS));
+    let (max_tokens, tokens) = budget::claude_limits(request, limit, tokens);
     if tokens == 0 {
         return (max_tokens, Some(json!({ "type": "disabled" })), None);
     }

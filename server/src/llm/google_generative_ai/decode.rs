@@ -160,6 +160,10 @@ impl exchange::Decoder for Decoder {
 
     fn aborted(&mut self, _: &mut Draft) {}
 
+    fn aborted_text(&self) -> &'static str {
+        exchange::ABORTED_BEFORE
+    }
+
     fn error_text(&self, status: u16, body: &str) -> String {
         match serde_json::from_str::<Value>(body) {
             Ok(json) => json.to_string(),

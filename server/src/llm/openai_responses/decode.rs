@@ -242,10 +242,13 @@ impl exchange::Decoder for Decoder {
             None => end.status.clone(),
         });
         match (end.status.as_str(), reason.as_deref()) {
-            ("incomplete", Some("content_filter")) => {
-                Err(Fault::of_kind(FailureKind::ContentFilter, "Response incomplete: content_filter"))
+            ("incomplete", Some("max_output_tokens")) => Ok(StopReason::Length),
+            ("incomplete", Some(reason)) => {
+                Err(Fault::new(format!("Response incomplete: {reason}"), [Some(reason), None]))
             }
-            ("incomplete", _) => Ok(StopReason::Length),
+            ("incomplete", None) => {
+                Err(Fault::of_kind(FailureKind::Other, "Response incomplete without a provider reason"))
+            }
             ("failed" | "cancelled", _) => {
                 Err(Fault::of_kind(FailureKind::Other, "An unknown error occurred"))
             }

@@ -67,7 +67,7 @@ fn assistant_items(turn: usize, parts: &[AssistantPart<'_>], items: &mut Vec<Val
     for part in parts {
         match part {
             AssistantPart::Text { text, signature } => {
-                if !text.is_empty() {
+                if !text.trim().is_empty() {
                     items.push(message_item(text, *signature, turn, texts));
                 }
                 texts += 1;

@@ -5,8 +5,9 @@ mod decode;
 mod input;
 mod request;
 
-pub(super) use compat::Service;
+pub(super) use compat::{Compat, Service};
 pub(super) use decode::Decoder;
+pub(super) use request::body;
 
 use tokio_util::sync::CancellationToken;
 

@@ -6,7 +6,7 @@ mod system;
 mod wording;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sampi_protocol::data::{
     AgentMessage, AssistantMessage, Content, ContentBlock, Model, StopReason, ToolCall, ToolDefinition,
@@ -176,6 +176,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn turns(&self, messages: &[&'a AgentMessage]) -> Vec<Turn<'a>> {
         let mut turns = Vec::with_capacity(messages.len());
+        let mut ids = HashSet::new();
         let mut rest = messages;
         while let Some((&message, after)) = rest.split_first() {
             rest = after;
@@ -183,7 +184,7 @@ impl<'a> Reader<'a> {
                 AgentMessage::Assistant(answer) => {
                     // What was cut short may hold half of a call or of a signature, which APIs refuse.
                     if !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
-                        self.answer(answer, after, &mut turns);
+                        self.answer(answer, after, &mut ids, &mut turns);
                     }
                 }
                 // A result comes with its call; without one, APIs refuse it.
@@ -238,7 +239,13 @@ impl<'a> Reader<'a> {
     }
 
     /// An answer and, right behind it, the results of its calls, wherever they stand before the next answer.
-    fn answer(&self, answer: &'a AssistantMessage, after: &[&'a AgentMessage], turns: &mut Vec<Turn<'a>>) {
+    fn answer(
+        &self,
+        answer: &'a AssistantMessage,
+        after: &[&'a AgentMessage],
+        ids: &mut HashSet<String>,
+        turns: &mut Vec<Turn<'a>>,
+    ) {
         let own = answer.model == self.model.id
             && answer.provider == self.model.provider
             && answer.api == self.model.api;
@@ -265,8 +272,9 @@ impl<'a> Reader<'a> {
                     let id = if own {
                         Cow::Borrowed(call.id.as_str())
                     } else {
-                        Cow::Owned((self.foreign_id)(call.id.as_str()))
+                        Cow::Owned(self.unique_foreign_id(call.id.as_str(), ids))
                     };
+                    ids.insert(id.clone().into_owned());
                     calls.push((call, id.clone()));
                     parts.push(AssistantPart::ToolCall {
                         id,
@@ -281,6 +289,17 @@ impl<'a> Reader<'a> {
         }
         turns.push(Turn::Assistant(parts));
         self.results(calls, after, turns);
+    }
+
+    /// Some servers number the calls of each answer anew, which other APIs refuse.
+    fn unique_foreign_id(&self, id: &str, taken: &HashSet<String>) -> String {
+        let first = (self.foreign_id)(id);
+        if !taken.contains(&first) {
+            return first;
+        }
+        // The number stands in front, as some ids are cut at their end.
+        let mut others = (2..=taken.len() + 2).map(|n| (self.foreign_id)(&format!("{n}_{first}")));
+        others.find(|id| !taken.contains(id)).unwrap_or(first)
     }
 
     fn results(

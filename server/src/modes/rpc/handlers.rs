@@ -15,17 +15,16 @@ use sampi_protocol::jsonl::Frame;
 use sampi_protocol::response::{ErrorCode, ResponseTag};
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::RpcLimits;
 use super::dispatch::{Received, Refusal, read_frame};
-use super::outgoing::Outgoing;
 use super::ui::Dialogs;
 use crate::agent::{
     Agent, AgentError, BashVisibility, Leaving, Navigation, Outcome, Output, PromptMode, SessionChange,
     Ticket,
 };
 use crate::extensions::Input;
+use crate::modes::outgoing::Outgoing;
 use crate::session::SessionError;
 
 /// The agent, and the commands that are not answered yet.
@@ -59,20 +58,6 @@ struct Reply<'a, T> {
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'a ErrorCode>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RawEntries<'a> {
-    entries: &'a RawValue,
-    leaf_id: Option<&'a EntryId>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RawTree<'a> {
-    tree: &'a RawValue,
-    leaf_id: Option<&'a EntryId>,
 }
 
 impl Handlers {
@@ -194,6 +179,17 @@ impl Handlers {
                 let navigation = Navigation { target: navigate.target_id, leaving, label: navigate.label };
                 self.agent.navigate(ticket, navigation);
             }
+            Command::GetEntries(GetEntries { since }) => {
+                let session = self.agent.session();
+                let since = since.as_ref().map(EntryId::as_str);
+                let write = |out: &mut Vec<u8>| session.write_entries(since, out);
+                Answer { out, id: id.as_ref(), command: name }.copied("entries", session.leaf(), write);
+            }
+            Command::GetTree(_) => {
+                let session = self.agent.session();
+                let write = |out: &mut Vec<u8>| session.write_tree(out);
+                Answer { out, id: id.as_ref(), command: name }.copied("tree", session.leaf(), write);
+            }
             Command::ListSessions(wish) => {
                 let ticket = self.later(id, name);
                 self.agent.list_sessions(ticket, wish);
@@ -305,26 +301,6 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
                 points.into_iter().map(|(entry_id, text)| ForkMessage { entry_id, text }).collect();
             Now::data(ForkMessages { messages })
         }
-        Command::GetEntries(GetEntries { since }) => {
-            let session = agent.session();
-            let entries = match session.entries_since(since.as_ref().map(EntryId::as_str)) {
-                Ok(entries) => entries,
-                Err(error) => return Now::Failed(error.into()),
-            };
-            let leaf = session.leaf().cloned();
-            Now::Data(Box::new(move |answer| {
-                answer.data(&RawEntries { entries: entries.json(), leaf_id: leaf.as_ref() });
-            }))
-        }
-        Command::GetTree(_) => {
-            let session = agent.session();
-            let tree = match session.tree_json() {
-                Ok(tree) => tree,
-                Err(error) => return Now::Failed(error.into()),
-            };
-            let leaf = session.leaf().cloned();
-            Now::Data(Box::new(move |answer| answer.data(&RawTree { tree: &tree, leaf_id: leaf.as_ref() })))
-        }
         Command::GetLastAssistantText(_) => {
             Now::data(LastAssistantText { text: agent.last_assistant_text() })
         }
@@ -343,6 +319,8 @@ fn answer_now(agent: &mut Agent, command: Command) -> Now {
         | Command::SwitchSession(_)
         | Command::Fork(_)
         | Command::CloneSession(_)
+        | Command::GetEntries(_)
+        | Command::GetTree(_)
         | Command::NavigateTree(_)
         | Command::ListSessions(_)
         | Command::DeleteSession(_)
@@ -403,6 +381,36 @@ impl Answer<'_> {
             | Outcome::Bash(Err(error))
             | Outcome::Compacted(Err(error))
             | Outcome::SessionChanged(Err(error)) => self.failure(&error),
+        }
+    }
+
+    /// Answers with an array that the session copies from its file, and the leaf.
+    fn copied(
+        &mut self,
+        field: &str,
+        leaf: Option<&EntryId>,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), SessionError>,
+    ) {
+        let (id, command) = (self.id, self.command);
+        let written = self.out.write_pieces(|out| {
+            out.push(b'{');
+            if let Some(id) = id {
+                out.extend_from_slice(b"\"id\":");
+                serde_json::to_writer(&mut *out, id)?;
+                out.push(b',');
+            }
+            let head = format!(
+                "\"type\":\"response\",\"command\":\"{command}\",\"success\":true,\"data\":{{\"{field}\":"
+            );
+            out.extend_from_slice(head.as_bytes());
+            write(out)?;
+            out.extend_from_slice(b",\"leafId\":");
+            serde_json::to_writer(&mut *out, &leaf)?;
+            out.extend_from_slice(b"}}");
+            Ok(())
+        });
+        if let Err(error) = written {
+            self.failure(&AgentError::Session(error));
         }
     }
 

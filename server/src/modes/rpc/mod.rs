@@ -4,36 +4,24 @@
 //! it, and hands what there is to say to the one writer. Reading never waits on work; what the host does
 //! not read slows the model down, not the reading of commands.
 
-use std::time::Duration;
-
 use sampi_protocol::jsonl::{DEFAULT_FRAME_LIMIT, Frame};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::agent::Agent;
-use crate::modes::signals::{Signal, Signals};
+use crate::modes::outgoing::{Closed, EVENT_BACKLOG, Outgoing};
+use crate::modes::signals::{Signal, Signals, Stop};
 
 mod dispatch;
 mod frame_head;
 mod handlers;
 mod incoming;
-mod outgoing;
 mod ui;
 
 use handlers::Handlers;
 use incoming::Incoming;
-use outgoing::{Outgoing, Writer};
-
-/// Unwritten output above which the reports of tasks wait: the model is slowed down.
-const EVENT_BACKLOG: usize = 1024 * 1024;
 
 /// Unwritten output above which commands wait too.
 const COMMAND_BACKLOG: usize = 16 * 1024 * 1024;
-
-/// How long the daemon waits at the end for what is going on to stop.
-const STOP_DEADLINE: Duration = Duration::from_secs(4);
-
-/// How long the daemon waits at the end for a host that does not read its output.
-const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Limits of the RPC mode.
 #[derive(Debug, Clone, Copy)]
@@ -68,10 +56,10 @@ where
     let (mut outgoing, writer) = Outgoing::start(output);
     let mut handlers = Handlers::new(agent, limits);
     let mut exit_code = None;
-    let mut stop_at: Option<tokio::time::Instant> = None;
+    let mut stop = Stop::default();
     loop {
         handlers.write_outputs(&mut outgoing);
-        if stop_at.is_some() && handlers.agent().is_idle() && outgoing.is_empty() {
+        if stop.has_begun() && handlers.agent().is_idle() && outgoing.is_empty() {
             break;
         }
         let backlog = outgoing.backlog();
@@ -80,14 +68,14 @@ where
             signal = signals.next() => Event::Signal(signal),
             written = outgoing.hand_over(), if !outgoing.is_empty() => match written {
                 Ok(()) => Event::Written,
-                Err(outgoing::Closed) => Event::OutputClosed,
+                Err(Closed) => Event::OutputClosed,
             },
-            line = incoming.next(), if stop_at.is_none() && backlog < COMMAND_BACKLOG => match line {
+            line = incoming.next(), if !stop.has_begun() && backlog < COMMAND_BACKLOG => match line {
                 Some(frame) => Event::Line(frame),
                 None => Event::EndOfInput,
             },
             Some(report) = handlers.agent_mut().receive(), if backlog < EVENT_BACKLOG => Event::Agent(report),
-            () = sleep_until(stop_at) => Event::DeadlinePassed,
+            () = stop.deadline() => Event::DeadlinePassed,
         };
         match event {
             Event::Line(frame) => handlers.handle_frame(frame, &mut outgoing),
@@ -95,12 +83,14 @@ where
             Event::Written => {}
             Event::EndOfInput => {
                 exit_code.get_or_insert(0);
-                begin_stop(&mut handlers, &mut stop_at);
+                handlers.agent_mut().stop();
+                stop.begin();
             }
             Event::Signal(signal) if exit_code.is_some_and(|code| code != 0) => return signal.exit_code(),
             Event::Signal(signal) => {
                 exit_code = Some(signal.exit_code());
-                begin_stop(&mut handlers, &mut stop_at);
+                handlers.agent_mut().stop();
+                stop.begin();
             }
             Event::OutputClosed => {
                 tracing::info!("the host no longer reads, stopping");
@@ -113,29 +103,6 @@ where
             }
         }
     }
-    flush(outgoing, writer).await;
+    outgoing.finish(writer).await;
     exit_code.unwrap_or(0)
-}
-
-fn begin_stop(handlers: &mut Handlers, stop_at: &mut Option<tokio::time::Instant>) {
-    handlers.agent_mut().stop();
-    stop_at.get_or_insert_with(|| tokio::time::Instant::now() + STOP_DEADLINE);
-}
-
-async fn sleep_until(deadline: Option<tokio::time::Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn flush(outgoing: Outgoing, writer: Writer) {
-    let flushed = async {
-        // An output that is closed cannot be flushed, and nobody is left to be told.
-        outgoing.finish().await.ok();
-        writer.finish().await;
-    };
-    if tokio::time::timeout(FLUSH_DEADLINE, flushed).await.is_err() {
-        tracing::error!("the host does not read; the rest of the output is lost");
-    }
 }

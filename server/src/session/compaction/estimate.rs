@@ -2,6 +2,8 @@
 
 use sampi_protocol::data::{AgentMessage, Content, ContentBlock, StopReason, Usage};
 
+use crate::session::Context;
+
 /// Characters that count as one token where nothing was measured.
 const CHARACTERS_PER_TOKEN: usize = 4;
 
@@ -9,16 +11,18 @@ const CHARACTERS_PER_TOKEN: usize = 4;
 const IMAGE_CHARACTERS: usize = 4800;
 
 /// Tokens of a context; `None` when a compaction came after the last answer that measured it.
-pub fn measured_context_tokens<'a>(
-    messages: impl DoubleEndedIterator<Item = &'a AgentMessage> + Clone,
-) -> Option<u64> {
+///
+/// An answer from before an edit of the context, such as a failed answer that was taken out, measured
+/// another context: then all of it is estimated.
+pub fn measured_context_tokens(context: &Context) -> Option<u64> {
+    let messages = || context.messages.iter().map(|kept| &*kept.message);
     // Answers that a compaction kept measured a context that is no longer there.
-    let compacted_at = messages.clone().find_map(|message| match message {
+    let compacted_at = messages().find_map(|message| match message {
         AgentMessage::CompactionSummary(summary) => Some(summary.timestamp),
         _ => None,
     });
     let mut rest = 0;
-    for message in messages.rev() {
+    for message in messages().skip(context.edited).rev() {
         if let Some((tokens, timestamp)) = measured_tokens(message)
             && compacted_at.is_none_or(|compacted_at| timestamp >= compacted_at)
         {
@@ -28,12 +32,13 @@ pub fn measured_context_tokens<'a>(
             rest += estimate_tokens(message);
         }
     }
-    compacted_at.is_none().then_some(rest)
+    compacted_at.is_none().then(|| messages().map(estimate_tokens).sum())
 }
 
 /// Tokens of a context as far as they can be told: measured, or estimated when a compaction came last.
-pub fn context_tokens<'a>(messages: impl DoubleEndedIterator<Item = &'a AgentMessage> + Clone) -> u64 {
-    measured_context_tokens(messages.clone()).unwrap_or_else(|| messages.map(estimate_tokens).sum())
+pub fn context_tokens(context: &Context) -> u64 {
+    let estimate = || context.messages.iter().map(|kept| estimate_tokens(&kept.message)).sum();
+    measured_context_tokens(context).unwrap_or_else(estimate)
 }
 
 fn measured_tokens(message: &AgentMessage) -> Option<(u64, u64)> {

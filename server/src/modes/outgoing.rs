@@ -1,7 +1,9 @@
-//! The only writer of the protocol's output.
+//! The only writer of a mode's output.
 //!
 //! Records are serialised into one buffer; whenever the writing task is free it takes all that is there
 //! and writes it at once.
+
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -9,6 +11,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use sampi_protocol::jsonl;
+
+/// Unwritten output above which the reports of tasks wait: the model is slowed down.
+pub(super) const EVENT_BACKLOG: usize = 1024 * 1024;
+
+/// How long the daemon waits at the end for a host that does not read its output.
+const FLUSH_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The output can no longer be written.
 #[derive(Debug)]
@@ -49,6 +57,25 @@ impl Outgoing {
         }
     }
 
+    /// Adds one record that is written piece by piece; on an error nothing of it stays.
+    pub(super) fn write_pieces<E>(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let start = self.buffer.len();
+        let written = write(&mut self.buffer);
+        match written {
+            Ok(()) => self.buffer.push(b'\n'),
+            Err(_) => self.buffer.truncate(start),
+        }
+        written
+    }
+
+    /// Adds text as it is.
+    pub(super) fn write_text(&mut self, text: &str) {
+        self.buffer.extend_from_slice(text.as_bytes());
+    }
+
     /// True when everything has been handed to the writing task.
     pub(super) fn is_empty(&self) -> bool {
         self.buffer.is_empty()
@@ -66,15 +93,25 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Hands over what is left and ends the writing task.
-    pub(super) async fn finish(mut self) -> Result<(), Closed> {
-        if self.buffer.is_empty() { Ok(()) } else { self.hand_over().await }
+    /// Hands over what is left, ends the writing task and waits until everything is written, but not
+    /// for ever: a host that does not read loses the rest.
+    pub(super) async fn finish(mut self, writer: Writer) {
+        let flushed = async {
+            if !self.buffer.is_empty() {
+                // An output that is closed cannot be flushed, and nobody is left to be told.
+                self.hand_over().await.ok();
+            }
+            drop(self);
+            writer.finish().await;
+        };
+        if tokio::time::timeout(FLUSH_DEADLINE, flushed).await.is_err() {
+            tracing::error!("the host does not read; the rest of the output is lost");
+        }
     }
 }
 
 impl Writer {
-    /// Waits until everything is written.
-    pub(super) async fn finish(self) {
+    async fn finish(self) {
         if let Err(error) = self.0.await {
             tracing::error!(%error, "the writing task failed");
         }
