@@ -1,6 +1,7 @@
 //! Events on their way to Python.
 
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::task::{Context, Poll, Waker};
 
@@ -26,6 +27,8 @@ use crate::wait::{Home, Seconds, wait};
 pub(crate) struct EventStream {
     reader: Mutex<Reader>,
     run: Option<StreamedRun>,
+    /// Beside the reader, so that it can be asked while another thread reads.
+    over: AtomicBool,
     home: Home,
 }
 
@@ -65,7 +68,7 @@ impl EventStream {
 
     fn new(events: Subscription, run: Option<StreamedRun>) -> Self {
         let reader = Reader { events: Some(events), early: None, failed: None, over: false };
-        Self { reader: Mutex::new(reader), run, home: Home::here() }
+        Self { reader: Mutex::new(reader), run, over: AtomicBool::new(false), home: Home::here() }
     }
 
     fn lock(&self) -> PyResult<MutexGuard<'_, Reader>> {
@@ -107,11 +110,13 @@ impl EventStream {
             Some(EventItem::Malformed(record)) => Err(errors::malformed(py, &record)),
             Some(EventItem::Closed(exit)) => {
                 reader.over = true;
+                self.over.store(true, Ordering::Release);
                 if errors::was_asked_for(&exit) { Ok(Next::End) } else { Err(errors::exited(py, &exit)) }
             }
             Some(_) => Ok(Next::Nothing),
             None => {
                 let first = !std::mem::replace(&mut reader.over, true);
+                self.over.store(true, Ordering::Release);
                 // The outcome was there before the events ended.
                 match &self.run {
                     Some(run) if first => match wait(py, run.waiter.outcome())? {
@@ -204,8 +209,8 @@ impl EventStream {
 
     /// True when everything was read.
     #[getter]
-    fn over(&self) -> PyResult<bool> {
-        Ok(self.lock()?.over)
+    fn over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
     }
 
     /// Waits for the run's outcome.

@@ -85,6 +85,17 @@ def test_leaving_the_block_of_a_run_aborts_it(pi: Client) -> None:
     assert not pi.get_state().is_streaming
 
 
+def test_a_block_can_be_left_while_another_thread_reads(pi: Client) -> None:
+    seen: list[sampi.Event] = []
+    with pi.stream(script({"text": "Never ", "hang": True})) as run:
+        reader = threading.Thread(target=lambda: seen.extend(run))
+        reader.start()
+        while not pi.get_state().is_streaming:
+            pass
+    reader.join()
+    assert isinstance(seen[-1], AgentSettled) and run.outcome().aborted
+
+
 def test_a_run_can_be_steered_and_followed_up(pi: Client) -> None:
     with pi.stream(
         script(
