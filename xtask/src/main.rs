@@ -21,7 +21,7 @@ cargo xtask TASK
   demo [--release] [--program PATH] [--keep]
            Build the daemon and let it read, edit and run something in a scratch folder, offline.
            Fails when the file did not change as it should.
-  test     All tests of the workspace, documentation examples included.
+  test     All tests: the Python client's, then those of the workspace, documentation examples included.
   ci       Formatting, lints, then test.
   schema   Write protocol/schema/protocol.schema.json anew from the types.
   test-python [PYTEST ARGUMENTS]
@@ -59,6 +59,7 @@ fn run() -> anyhow::Result<()> {
         "demo" => demo::run(args),
         "test" => {
             no_more(args)?;
+            python::test(lexopt::Parser::from_args(std::iter::empty::<String>()))?;
             checks::test()
         }
         "ci" => {
