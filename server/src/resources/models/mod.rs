@@ -246,6 +246,10 @@ impl ModelRegistry {
                 };
             }
         }
+        let has = |name: &&str| variable(name).is_some();
+        if ambient_credentials(provider).iter().any(|names| names.iter().all(&has)) {
+            return found(KeySource::NotNeeded, Origin::Other);
+        }
         found(KeySource::Missing(None), Origin::Other)
     }
 
@@ -332,6 +336,14 @@ fn merge(models: &mut Vec<Model>, entry: &ProviderEntry, problems: &mut Vec<Stri
 fn built_in_headers(model: &Model) -> Vec<(String, SecretString)> {
     let headers = model.extra.get("headers").and_then(serde_json::Value::as_object).into_iter().flatten();
     headers.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.into()))).collect()
+}
+
+/// Sets of variables of which one is enough for the provider's requests to be signed without a key.
+fn ambient_credentials(provider: &str) -> &'static [&'static [&'static str]] {
+    match provider {
+        "amazon-bedrock" => &[&["AWS_PROFILE"], &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]],
+        _ => &[],
+    }
 }
 
 fn no_key(provider: &str, why: Option<String>) -> AuthError {

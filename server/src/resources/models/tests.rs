@@ -467,6 +467,12 @@ fn the_table_of_models_is_aligned_sorted_and_searchable() {
     assert_eq!(lines[1], "org       x                        128K     16.4K    no        no");
     assert_eq!(lines.len(), 10);
     assert_eq!(list_models(&registry, "p2 bt").lines().count(), 2);
+    for (search, found) in
+        [("qwn7", 1), ("7qwn", 1), ("p2al", 1), ("org/x", 1), ("7-q", 0), ("q7b", 1), ("b7q", 0)]
+    {
+        let rows = list_models(&registry, search).lines().filter(|line| line.contains("128K")).count();
+        assert_eq!(rows, found, "{search}");
+    }
     assert_eq!(list_models(&registry, "zzz"), "No models matching \"zzz\"\n");
     assert!(list_models(&Home::with_text("{}").load(), "").starts_with("No models available."));
 }

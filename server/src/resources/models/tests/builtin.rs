@@ -152,3 +152,16 @@ fn a_provider_with_an_account_in_its_address_needs_it() {
     assert!(available.iter().all(|model| model.provider == "cloudflare-workers-ai"));
     assert_eq!(available[0].base_url, "https://api.cloudflare.com/client/v4/accounts/acc/ai/v1");
 }
+
+#[test]
+fn bedrock_needs_no_key_where_requests_can_be_signed() {
+    for (variables, usable) in [
+        (&[][..], false),
+        (&["AWS_ACCESS_KEY_ID"], false),
+        (&["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], true),
+        (&["AWS_PROFILE"], true),
+        (&["AWS_BEARER_TOKEN_BEDROCK"], true),
+    ] {
+        assert_eq!(!home(variables).load().available().is_empty(), usable, "{variables:?}");
+    }
+}
