@@ -64,7 +64,7 @@ impl ModelRegistry {
         let known = |name: &str| {
             self.shelves
                 .iter()
-                .map(|shelf| shelf.provider.as_str())
+                .map(|shelf| shelf.provider.as_ref())
                 .find(|provider| provider.eq_ignore_ascii_case(name))
         };
         // The provider and the text for its models: as the option says, or as the pattern begins.

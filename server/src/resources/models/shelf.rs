@@ -1,5 +1,6 @@
 //! The models of one provider, read from its table when they are first asked for.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use sampi_protocol::data::Model;
@@ -8,7 +9,7 @@ use super::catalogue;
 
 /// A provider and its models.
 pub(super) struct Shelf {
-    pub(super) provider: String,
+    pub(super) provider: Cow<'static, str>,
     /// The provider's table, for one that comes with the program.
     table: Option<&'static str>,
     models: OnceLock<Vec<Model>>,
@@ -17,9 +18,9 @@ pub(super) struct Shelf {
 impl Shelf {
     /// The shelves of the providers that come with the program. Reads no table.
     pub(super) fn builtin() -> Vec<Self> {
-        let shelf = |(provider, table): &(&str, &'static str)| Self {
-            provider: (*provider).to_owned(),
-            table: Some(*table),
+        let shelf = |&(provider, table): &(&'static str, &'static str)| Self {
+            provider: Cow::Borrowed(provider),
+            table: Some(table),
             models: OnceLock::new(),
         };
         catalogue::TABLES.iter().map(shelf).collect()
@@ -29,7 +30,7 @@ impl Shelf {
     pub(super) fn of<'s>(shelves: &'s mut Vec<Self>, provider: &str) -> &'s mut Self {
         let at = shelves.iter().position(|shelf| shelf.provider == provider).unwrap_or_else(|| {
             shelves.push(Self {
-                provider: provider.to_owned(),
+                provider: Cow::Owned(provider.to_owned()),
                 table: None,
                 models: OnceLock::from(Vec::new()),
             });

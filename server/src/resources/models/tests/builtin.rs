@@ -8,7 +8,7 @@ fn read_tables(registry: &ModelRegistry) -> Vec<&str> {
     let shelves = registry.shelves.iter();
     // Those of the program alone: what models.json describes has no table.
     let builtin = shelves.take(catalogue::TABLES.len()).filter(|shelf| shelf.is_read());
-    builtin.map(|shelf| shelf.provider.as_str()).collect()
+    builtin.map(|shelf| shelf.provider.as_ref()).collect()
 }
 
 fn first(registry: &ModelRegistry) -> String {
