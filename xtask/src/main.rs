@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 
 mod bench;
+mod catalogue;
 mod checks;
 mod demo;
 mod model_server;
@@ -24,6 +25,9 @@ cargo xtask TASK
   test     All tests: the Python client's, then those of the workspace, documentation examples included.
   ci       Formatting, lints, then test.
   schema   Write protocol/schema/protocol.schema.json anew from the types.
+  catalogue PATH
+           Write the table of built-in models anew from a file of facts: for each provider a list of models
+           in the form of get_available_models.
   test-python [PYTEST ARGUMENTS]
            Build the Python package with the daemon in it, install it in an environment under target/,
            check its types and run its tests.
@@ -71,6 +75,7 @@ fn run() -> anyhow::Result<()> {
             schema()
         }
         "bench" => bench::run(args),
+        "catalogue" => catalogue::run(args),
         "test-python" => python::test(args),
         other => bail!("no task {other:?}\n\n{HELP}"),
     }

@@ -2,7 +2,7 @@
 
 use sampi_protocol::data::{Model, ThinkingLevel};
 
-use super::{ModelRegistry, NO_MODELS, Resolved, ScopedModel, UNKNOWN};
+use super::{ModelRegistry, NO_MODELS, Resolved, ScopedModel, UNKNOWN, catalogue};
 use crate::resources::settings::Settings;
 
 /// The thinking level when nobody says anything.
@@ -43,7 +43,8 @@ pub struct ThinkingWish {
 
 impl ModelRegistry {
     /// The model to start with: the command line's, the session's, the scope's (the default if it is in
-    /// the scope, else the first), the default of the settings, the first that is available.
+    /// the scope, else the first), the default of the settings, the default of the first
+    /// provider with credentials.
     pub fn initial(&self, wish: InitialWish<'_>, settings: &Settings) -> Initial {
         if let Some(resolved) = wish.requested {
             return Initial {
@@ -68,9 +69,8 @@ impl ModelRegistry {
         let (model, thinking) = match scoped {
             Some(scoped) => (Some(scoped.model.clone()), scoped.thinking),
             None => {
-                let mut available = self.available_models().peekable();
-                let first = available.peek().copied().cloned();
-                (available.find(|model| is_default(model)).cloned().or(first), None)
+                let configured = default.and_then(|(provider, id)| self.find_available(provider, id));
+                (configured.or_else(|| self.first_choice()), None)
             }
         };
         let warning = warning.map(|warning| match &model {
@@ -79,6 +79,21 @@ impl ModelRegistry {
         });
         let warning = warning.or_else(|| model.is_none().then(|| NO_MODELS.to_owned()));
         Initial { model, thinking, warning }
+    }
+
+    /// The default model of the first provider in the order of preference that has credentials, else the
+    /// first model that is available.
+    fn first_choice(&self) -> Option<Model> {
+        let defaults = catalogue::DEFAULT_MODELS.iter();
+        defaults
+            .filter_map(|(provider, id)| self.find_available(provider, id))
+            .next()
+            .or_else(|| self.available_models().next().cloned())
+    }
+
+    fn find_available(&self, provider: &str, id: &str) -> Option<Model> {
+        let is_available = self.is_offered(provider) && self.is_usable(provider);
+        is_available.then(|| self.find(provider, id)).flatten()
     }
 }
 

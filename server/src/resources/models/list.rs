@@ -51,14 +51,29 @@ pub fn list_models(registry: &ModelRegistry, search: &str) -> String {
     table
 }
 
-/// True when every word of the search has its letters in `provider id`, in order.
+/// True when every word of the search has its letters in `provider id`, in order. A word of letters and
+/// digits is also looked for the other way round: `son4` finds `4-sonnet`.
 fn is_found(model: &Model, search: &str) -> bool {
     let text = format!("{} {}", model.provider, model.id).to_lowercase();
-    let search = search.to_lowercase();
-    search.split(|c: char| c.is_whitespace() || c == '/').all(|word| {
+    let has = |word: &str| {
         let mut letters = text.chars();
         word.chars().all(|wanted| letters.any(|letter| letter == wanted))
-    })
+    };
+    let search = search.to_lowercase();
+    search
+        .split(|c: char| c.is_whitespace() || c == '/')
+        .all(|word| has(word) || swapped(word).is_some_and(|word| has(&word)))
+}
+
+/// `son4` for `4son` and the other way round.
+fn swapped(word: &str) -> Option<String> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let middle = if word.starts_with(is_digit) { word.find(|c| !is_digit(c))? } else { word.find(is_digit)? };
+    let (before, after) = word.split_at(middle);
+    let letters = if before.starts_with(is_digit) { after } else { before };
+    let digits = if before.starts_with(is_digit) { before } else { after };
+    let is_plain = letters.bytes().all(|b| b.is_ascii_lowercase()) && digits.chars().all(is_digit);
+    is_plain.then(|| format!("{after}{before}"))
 }
 
 /// `128K`, `16.4K`, `1M`, `77`

@@ -1,10 +1,12 @@
 //! Which models there are, which of them can be used, and what authorises a request to one.
 
+mod catalogue;
 mod choose;
 mod file;
 mod list;
 mod resolve;
 mod scope;
+mod shelf;
 #[cfg(test)]
 mod tests;
 
@@ -22,19 +24,16 @@ use file::{Headers, ProviderEntry, Surroundings};
 pub use list::list_models;
 pub use resolve::{ModelWish, ResolveError, Resolved};
 pub use scope::ScopedModel;
+use shelf::Shelf;
 
 /// The provider of the embedded demo model. It needs no key and is used only when asked for.
 pub const DEMO_PROVIDER: &str = "demo";
 
-/// The models that come with the program.
-fn builtin_models() -> Vec<Model> {
-    Vec::new()
-}
-
 /// The models and their providers' credentials.
 pub struct ModelRegistry {
     environment: Environment,
-    models: Vec<Model>,
+    /// Those that come with the program first, then those of `models.json` in its order.
+    shelves: Vec<Shelf>,
     providers: BTreeMap<String, ProviderAuth>,
     auth: AuthFile,
     cache: CommandCache,
@@ -51,6 +50,7 @@ struct ProviderAuth {
     api_key: Option<SecretString>,
     headers: Headers,
     auth_header: bool,
+    has_base_url: bool,
     model_headers: HashMap<String, Headers>,
 }
 
@@ -80,7 +80,7 @@ impl ModelRegistry {
         let on_request_providers = on_request.iter().map(|model| model.provider.clone()).collect();
         let mut registry = Self {
             environment: environment.clone(),
-            models: builtin_models(),
+            shelves: Shelf::builtin(),
             providers: BTreeMap::new(),
             auth,
             cache: CommandCache::default(),
@@ -92,7 +92,10 @@ impl ModelRegistry {
         for entry in entries {
             registry.add_provider(entry);
         }
-        registry.models.extend(on_request);
+        for model in on_request {
+            let shelf = Shelf::of(&mut registry.shelves, &model.provider);
+            shelf.change(|_| None, |models| models.push(model));
+        }
         registry
     }
 
@@ -120,7 +123,7 @@ impl ModelRegistry {
 
     /// The model with exactly this provider and id, with or without credentials.
     pub fn find(&self, provider: &str, id: &str) -> Option<Model> {
-        self.models.iter().find(|model| model.provider == provider && model.id == id).cloned()
+        self.models_of(provider).iter().find(|model| model.id == id).cloned()
     }
 
     /// Where the key of a model's provider comes from. Runs no command.
@@ -171,13 +174,21 @@ impl ModelRegistry {
         Ok(Credentials { api_key, headers, bearer: auth_header || form == KeyForm::Bearer })
     }
 
+    /// The models of all providers that have credentials. Reads the tables of those.
     fn available_models(&self) -> impl Iterator<Item = &Model> {
-        let mut usable: HashMap<&str, bool> = HashMap::new();
-        self.models.iter().filter(move |model| {
-            *usable
-                .entry(&model.provider)
-                .or_insert_with(|| self.is_offered(&model.provider) && self.is_usable(&model.provider))
-        })
+        let is_available =
+            |shelf: &&Shelf| self.is_offered(&shelf.provider) && self.is_usable(&shelf.provider);
+        self.shelves.iter().filter(is_available).flat_map(|shelf| self.models_on(shelf))
+    }
+
+    /// The models of a provider, whether it has credentials or not.
+    fn models_of(&self, provider: &str) -> &[Model] {
+        let shelf = self.shelves.iter().find(|shelf| shelf.provider == provider);
+        shelf.map(|shelf| self.models_on(shelf)).unwrap_or_default()
+    }
+
+    fn models_on<'a>(&'a self, shelf: &'a Shelf) -> &'a [Model] {
+        shelf.models(|name| self.auth.variable(&shelf.provider, name, &self.environment))
     }
 
     /// False for a provider that nobody asked for.
@@ -190,6 +201,25 @@ impl ModelRegistry {
     }
 
     fn find_key(&self, provider: &str) -> FoundKey {
+        let mut found = self.configured_key(provider);
+        if found.source.is_usable()
+            && let Some(name) = self.missing_variable(provider)
+        {
+            found.source = KeySource::Missing(Some(format!("{name} is not set")));
+        }
+        found
+    }
+
+    /// A variable that the address of the provider needs and that is not set.
+    fn missing_variable(&self, provider: &str) -> Option<&'static str> {
+        if self.providers.get(provider).is_some_and(|auth| auth.has_base_url) {
+            return None;
+        }
+        let is_missing = |name: &str| self.auth.variable(provider, name, &self.environment).is_none();
+        catalogue::required_variables(provider).iter().copied().find(|name| is_missing(name))
+    }
+
+    fn configured_key(&self, provider: &str) -> FoundKey {
         let found = |source, origin| FoundKey { source, form: KeyForm::ApiKey, origin };
         if let Some(key) = self.api_keys.get(provider) {
             return found(KeySource::Ready(key.clone()), Origin::Other);
@@ -216,19 +246,25 @@ impl ModelRegistry {
                 };
             }
         }
+        let has = |name: &&str| variable(name).is_some();
+        if ambient_credentials(provider).iter().any(|names| names.iter().all(&has)) {
+            return found(KeySource::NotNeeded, Origin::Other);
+        }
         found(KeySource::Missing(None), Origin::Other)
     }
 
-    /// The headers of a model: the provider's, with the model's own over them.
+    /// The headers of a model: those that it comes with, the provider's over them, and over these what
+    /// `models.json` says of the model.
     async fn headers(&self, model: &Model) -> Result<Vec<(String, SecretString)>, AuthError> {
         let provider = model.provider.as_str();
-        let Some(auth) = self.providers.get(provider) else { return Ok(Vec::new()) };
+        let mut headers = built_in_headers(model);
+        let Some(auth) = self.providers.get(provider) else { return Ok(headers) };
         let mut configured: Vec<&(String, SecretString)> = Vec::new();
         for header in auth.headers.iter().chain(auth.model_headers.get(&model.id).into_iter().flatten()) {
+            headers.retain(|(name, _)| !name.eq_ignore_ascii_case(&header.0));
             configured.retain(|(name, _)| !name.eq_ignore_ascii_case(&header.0));
             configured.push(header);
         }
-        let mut headers = Vec::with_capacity(configured.len());
         for (name, value) in configured {
             let failed = |how: String| AuthError::Unresolved {
                 provider: provider.to_owned(),
@@ -251,29 +287,13 @@ impl ModelRegistry {
     }
 
     fn add_provider(&mut self, entry: ProviderEntry) {
-        for model in self.models.iter_mut().filter(|model| model.provider == entry.id) {
-            if let Some(base_url) = &entry.base_url {
-                model.base_url.clone_from(base_url);
-            }
-            file::lay_over(&mut model.compat, &entry.compat);
-            if let Some(patch) = entry.overrides.iter().find(|patch| patch.id == model.id) {
-                patch.apply(model);
-            }
-        }
-        let sibling = self.models.iter().find(|model| model.provider == entry.id).cloned();
-        let surroundings = Surroundings { provider: &entry, sibling: sibling.as_ref() };
-        for custom in &entry.models {
-            match custom.build(&surroundings) {
-                Ok(model) => {
-                    let same = |other: &&mut Model| other.provider == model.provider && other.id == model.id;
-                    match self.models.iter_mut().find(same) {
-                        Some(place) => *place = model,
-                        None => self.models.push(model),
-                    }
-                }
-                Err(problem) => self.warnings.push(format!("models.json: {problem}")),
-            }
-        }
+        let Self { shelves, auth, environment, .. } = self;
+        let mut problems = Vec::new();
+        Shelf::of(shelves, &entry.id).change(
+            |name| auth.variable(&entry.id, name, environment),
+            |models| merge(models, &entry, &mut problems),
+        );
+        self.warnings.extend(problems.into_iter().map(|problem| format!("models.json: {problem}")));
         let with_headers =
             entry.models.iter().chain(&entry.overrides).filter(|model| !model.headers.is_empty());
         let model_headers = with_headers.map(|model| (model.id.clone(), model.headers.clone())).collect();
@@ -281,9 +301,48 @@ impl ModelRegistry {
             api_key: entry.api_key,
             headers: entry.headers,
             auth_header: entry.auth_header,
+            has_base_url: entry.base_url.is_some(),
             model_headers,
         };
         self.providers.insert(entry.id, auth);
+    }
+}
+
+/// Lays what `models.json` says of a provider over its models.
+fn merge(models: &mut Vec<Model>, entry: &ProviderEntry, problems: &mut Vec<String>) {
+    for model in models.iter_mut() {
+        if let Some(base_url) = &entry.base_url {
+            model.base_url.clone_from(base_url);
+        }
+        file::lay_over(&mut model.compat, &entry.compat);
+        if let Some(patch) = entry.overrides.iter().find(|patch| patch.id == model.id) {
+            patch.apply(model);
+        }
+    }
+    let sibling = models.first().cloned();
+    let surroundings = Surroundings { provider: entry, sibling: sibling.as_ref() };
+    for custom in &entry.models {
+        match custom.build(&surroundings) {
+            Ok(model) => match models.iter_mut().find(|other| other.id == model.id) {
+                Some(place) => *place = model,
+                None => models.push(model),
+            },
+            Err(problem) => problems.push(problem),
+        }
+    }
+}
+
+/// The headers that a model of the catalogue comes with. They are no secrets.
+fn built_in_headers(model: &Model) -> Vec<(String, SecretString)> {
+    let headers = model.extra.get("headers").and_then(serde_json::Value::as_object).into_iter().flatten();
+    headers.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.into()))).collect()
+}
+
+/// Sets of variables of which one is enough for the provider's requests to be signed without a key.
+fn ambient_credentials(provider: &str) -> &'static [&'static [&'static str]] {
+    match provider {
+        "amazon-bedrock" => &[&["AWS_PROFILE"], &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]],
+        _ => &[],
     }
 }
 

@@ -4,14 +4,14 @@ use std::cmp::Ordering;
 
 use sampi_protocol::data::{Model, ThinkingLevel};
 
-use super::ModelRegistry;
+use super::{ModelRegistry, catalogue};
 
 /// A model as the command line names it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ModelWish<'a> {
     /// `--provider`
     pub provider: Option<&'a str>,
-    /// `--model`; empty for the provider's first model.
+    /// `--model`; empty for the provider's default, which is its first where it has none.
     pub pattern: &'a str,
     /// `--thinking`: an id that nobody knows is taken to be able to think then.
     pub thinking: Option<ThinkingLevel>,
@@ -62,9 +62,9 @@ impl ModelRegistry {
         let pattern = wish.pattern.trim();
         let not_found = || ResolveError::NotFound(wish.pattern.to_owned());
         let known = |name: &str| {
-            self.models
+            self.shelves
                 .iter()
-                .map(|model| model.provider.as_str())
+                .map(|shelf| shelf.provider.as_ref())
                 .find(|provider| provider.eq_ignore_ascii_case(name))
         };
         // The provider and the text for its models: as the option says, or as the pattern begins.
@@ -81,25 +81,33 @@ impl ModelRegistry {
             (None, None) => (None, pattern),
         };
         let own: Vec<&Model> = match provider {
-            Some(provider) => self.models.iter().filter(|model| model.provider == provider).collect(),
+            Some(provider) => self.models_of(provider).iter().collect(),
             None => Vec::new(),
         };
         if wish.provider.is_some() && own_text.is_empty() {
-            let first = own.first().ok_or_else(not_found)?;
-            return Ok(Resolved { model: (*first).clone(), thinking: None, warning: None });
+            let default = provider.and_then(|provider| self.default_of(provider));
+            let model = default.or(own.first().copied()).ok_or_else(not_found)?;
+            return Ok(Resolved { model: model.clone(), thinking: None, warning: None });
         }
-        let all: Vec<&Model> = match wish.provider {
-            Some(_) => Vec::new(),
-            None => self.models.iter().filter(|model| self.is_offered(&model.provider)).collect(),
+        // The models of all providers that may match.
+        let everybodys = |text: &str| -> Vec<&Model> {
+            if wish.provider.is_some() || text.is_empty() {
+                return Vec::new();
+            }
+            let shelves = self.shelves.iter();
+            shelves
+                .filter(|shelf| self.is_offered(&shelf.provider) && shelf.may_have(text))
+                .flat_map(|shelf| self.models_on(shelf))
+                .collect()
         };
         let attempt = |text: &str, own_text: &str| -> Matches<'_> {
             let usable = |model: &Model| self.is_usable(&model.provider);
-            let stages = [
-                exact(&own, own_text),
-                exact(&all, text),
-                partial(&own, own_text, usable),
-                partial(&all, text, usable),
-            ];
+            let found = exact(&own, own_text);
+            if !found.is_empty() {
+                return found;
+            }
+            let all = everybodys(text);
+            let stages = [exact(&all, text), partial(&own, own_text, usable), partial(&all, text, usable)];
             stages.into_iter().find(|matches| !matches.is_empty()).unwrap_or_default()
         };
         let mut thinking = None;
@@ -130,6 +138,11 @@ impl ModelRegistry {
             }
             _ => Err(not_found()),
         }
+    }
+
+    fn default_of(&self, provider: &str) -> Option<&Model> {
+        let (_, id) = catalogue::DEFAULT_MODELS.iter().find(|(name, _)| *name == provider)?;
+        self.models_of(provider).iter().find(|model| model.id == *id)
     }
 
     /// One of equal matches: the only one, or the only one with credentials.

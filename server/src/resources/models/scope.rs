@@ -18,7 +18,9 @@ pub struct ScopedModel {
 impl ModelRegistry {
     /// The available models that the patterns name, in their order and each once, and what was wrong.
     pub fn scope<S: AsRef<str>>(&self, patterns: &[S]) -> (Vec<ScopedModel>, Vec<String>) {
-        let available: Vec<&Model> = self.available_models().collect();
+        // Without a pattern no model is needed, and no table is read.
+        let available: Vec<&Model> =
+            if patterns.is_empty() { Vec::new() } else { self.available_models().collect() };
         let mut scope: Vec<ScopedModel> = Vec::new();
         let mut warnings = Vec::new();
         for pattern in

@@ -183,33 +183,6 @@ fn a_later_entry_with_the_same_id_replaces_the_earlier_one() {
 }
 
 #[test]
-fn overrides_change_models_that_are_there_without_the_file_and_custom_models_take_after_them() {
-    let mut registry = Home::with_text("{}").load();
-    registry.models = vec![Model {
-        id: "big".into(),
-        provider: "built".into(),
-        api: "anthropic-messages".into(),
-        base_url: "http://in".into(),
-        compat: json!({ "a": 1, "b": 1 }).as_object().cloned(),
-        ..Model::default()
-    }];
-    let home = Home::new(&json!({ "providers": { "built": {
-        "baseUrl": "http://proxy", "compat": { "b": 2 }, "models": [{ "id": "own" }],
-        "modelOverrides": { "big": { "name": "Big", "cost": { "output": 7 }, "compat": { "a": 9 } }, "nosuch": {} },
-    } } }));
-    let environment = Environment::new(home.dir.path(), [("", ""); 0]);
-    let (entries, warnings) = file::load(&Paths::new(&environment, home.dir.path()));
-    assert!(warnings.is_empty());
-    for entry in entries {
-        registry.add_provider(entry);
-    }
-    let big = registry.find("built", "big").unwrap();
-    assert_eq!((big.name.as_str(), big.base_url.as_str(), big.cost.output), ("Big", "http://proxy", 7.0));
-    assert_eq!(big.compat, json!({ "a": 9, "b": 2 }).as_object().cloned());
-    assert_eq!(registry.find("built", "own").unwrap().api, "anthropic-messages");
-}
-
-#[test]
 fn only_models_with_credentials_are_available() {
     let home = Home::new(&json!({ "providers": {
         "lit": provider(&[id("a")]),
@@ -219,15 +192,14 @@ fn only_models_with_credentials_are_available() {
         "cmd": { "baseUrl": "h", "api": "x", "apiKey": "!exit 1", "models": [id("a")] },
         "saved": without_key(&[id("a")]),
         "signed": provider(&[id("a")]),
-        "groq": without_key(&[id("a")]),
+        "later": without_key(&[id("a")]),
     } }))
     .auth(
         &json!({ "saved": { "type": "api_key", "key": "x" }, "signed": { "type": "oauth", "access": "x" } }),
     )
-    .variable("KEY_A", "1")
-    .variable("GROQ_API_KEY", "1");
+    .variable("KEY_A", "1");
     let mut registry = home.load();
-    assert_eq!(names(&registry.available()), "lit/a env/a cmd/a saved/a groq/a");
+    assert_eq!(names(&registry.available()), "lit/a env/a cmd/a saved/a");
     registry.set_api_key("none", "k".into());
     assert!(names(&registry.available()).contains("none/a"));
 }
@@ -495,11 +467,18 @@ fn the_table_of_models_is_aligned_sorted_and_searchable() {
     assert_eq!(lines[1], "org       x                        128K     16.4K    no        no");
     assert_eq!(lines.len(), 10);
     assert_eq!(list_models(&registry, "p2 bt").lines().count(), 2);
+    for (search, found) in
+        [("qwn7", 1), ("7qwn", 1), ("p2al", 1), ("org/x", 1), ("7-q", 0), ("q7b", 1), ("b7q", 0)]
+    {
+        let rows = list_models(&registry, search).lines().filter(|line| line.contains("128K")).count();
+        assert_eq!(rows, found, "{search}");
+    }
     assert_eq!(list_models(&registry, "zzz"), "No models matching \"zzz\"\n");
     assert!(list_models(&Home::with_text("{}").load(), "").starts_with("No models available."));
 }
 
 #[cfg(unix)]
+mod builtin;
 mod credentials;
 
 #[test]

@@ -5,7 +5,7 @@ async fn describe(home: &Home, provider: &str) -> String {
 }
 
 async fn describe_of(registry: &ModelRegistry, provider: &str) -> String {
-    let model = registry.models.iter().find(|model| model.provider == provider).unwrap().clone();
+    let model = registry.models_of(provider).first().unwrap().clone();
     match registry.credentials(&model).await {
         Ok(Credentials { api_key, headers, bearer }) => {
             let mut text = api_key.map_or("-".to_owned(), |key| key.expose_secret().to_owned());
