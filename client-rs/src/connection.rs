@@ -3,6 +3,7 @@
 //! The reader never waits for anybody but the daemon. Answers are handed over undecoded, events go to
 //! bounded queues, dialogs to a task of their own; so a slow caller, listener or dialog delays nobody.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -138,11 +139,14 @@ impl Link {
     }
 
     fn receive_line(&self, text: String) {
+        if self.receive_event(&text) {
+            return;
+        }
         let Some((kind, record)) = Record::read(&text) else {
             tracing::warn!(line = cut(&text), "the agent wrote a line that is no record; it is skipped");
             return;
         };
-        match kind.as_str() {
+        match kind.as_ref() {
             "response" => {
                 let Some(id) = record.id.and_then(|id| serde_json::from_str::<String>(id.get()).ok()) else {
                     tracing::warn!(line = cut(&text), "the agent answered a command that has no id of ours");
@@ -176,9 +180,25 @@ impl Link {
                 }
             },
             _ if self.hub.is_deaf() => {}
-            _ => match read_event(&text) {
+            kind => match read_event(kind, &text) {
                 Ok(event) => self.hub.publish(&EventItem::Event(Arc::new(event))),
                 Err(error) => self.malformed(text, error),
+            },
+        }
+    }
+
+    /// Takes the line if it is an event that starts with its tag, as nearly all do: they are read once
+    /// and, when nobody listens, not even that. What cannot be read is left to the thorough way.
+    fn receive_event(&self, text: &str) -> bool {
+        match wire::leading_tag(text) {
+            None | Some("response" | "extension_ui_request") => false,
+            Some(_) if self.hub.is_deaf() => true,
+            Some(kind) => match SessionEvent::read_as(kind, text) {
+                Ok(event) => {
+                    self.hub.publish(&EventItem::Event(Arc::new(event)));
+                    true
+                }
+                Err(_) => false,
             },
         }
     }
@@ -237,19 +257,23 @@ struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    fn read(text: &'a str) -> Option<(String, Self)> {
+    fn read(text: &'a str) -> Option<(Cow<'a, str>, Self)> {
         if !text.trim_start().starts_with('{') {
             return None;
         }
         let record: Self = serde_json::from_str(text).ok()?;
-        let kind = serde_json::from_str(record.kind.get()).ok()?;
+        let kind = record.kind.get();
+        let kind = match kind.strip_prefix('"').and_then(|kind| kind.strip_suffix('"')) {
+            Some(plain) if !plain.contains('\\') => Cow::Borrowed(plain),
+            _ => Cow::Owned(serde_json::from_str(kind).ok()?),
+        };
         Some((kind, record))
     }
 }
 
-fn read_event(text: &str) -> Result<SessionEvent, WireError> {
-    SessionEvent::read(text).or_else(|error| match wire::repair_lone_surrogates(text) {
-        Some(repaired) => SessionEvent::read(&repaired),
+fn read_event(kind: &str, text: &str) -> Result<SessionEvent, WireError> {
+    SessionEvent::read_as(kind, text).or_else(|error| match wire::repair_lone_surrogates(text) {
+        Some(repaired) => SessionEvent::read_as(kind, &repaired),
         None => Err(error),
     })
 }

@@ -31,11 +31,18 @@ macro_rules! events {
             /// Reads one event from the text of its record.
             pub fn read(text: &str) -> Result<Self, WireError> {
                 match wire::Head::read(text)?.kind.as_deref() {
-                    $(Some($wire) => wire::from_text::<$variant>(text)
+                    Some(kind) => Self::read_as(kind, text),
+                    None => Err(WireError::new("type: missing or not a string")),
+                }
+            }
+
+            /// Reads one event whose tag has been read already, with [`wire::leading_tag`] for one.
+            pub fn read_as(kind: &str, text: &str) -> Result<Self, WireError> {
+                match kind {
+                    $($wire => wire::from_text::<$variant>(text)
                         .map(Self::$variant)
                         .map_err(|error| WireError::new(format!(concat!($wire, ": {}"), error))),)+
-                    Some(_) => wire::from_text(text).map(|raw| Self::Unknown(Unknown::new(raw))),
-                    None => Err(WireError::new("type: missing or not a string")),
+                    _ => wire::from_text(text).map(|raw| Self::Unknown(Unknown::new(raw))),
                 }
             }
 

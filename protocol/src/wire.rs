@@ -80,8 +80,10 @@ pub fn from_text<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, WireError> 
         return Ok(value);
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut deserializer)
-        .map_err(|error| WireError::at(&error.path().to_string(), error.inner()))
+    let value = serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| WireError::at(&error.path().to_string(), error.inner()))?;
+    deserializer.end().map_err(|error| WireError::new(error.to_string()))?;
+    Ok(value)
 }
 
 /// Reads a value of type `T` from parsed JSON; the error names the field.
@@ -123,6 +125,19 @@ impl<'a> Head<'a> {
     pub fn owned_id(&self) -> Option<Value> {
         self.id.and_then(|raw| serde_json::from_str(raw.get()).ok())
     }
+}
+
+/// The tag of a record whose first field is its tag, as daemons write events, without looking at the rest.
+///
+/// `None` means that the whole record has to be read to know; `Some` does not mean that it is well-formed.
+pub fn leading_tag(text: &str) -> Option<&str> {
+    let mut rest = text;
+    for token in ["{", r#""type""#, ":", "\""] {
+        rest = rest.trim_ascii_start().strip_prefix(token)?;
+    }
+    // A tag with an escape in it is left to the parser.
+    let (tag, _) = rest.split_once('"')?;
+    (!tag.contains('\\')).then_some(tag)
 }
 
 /// Any record that a daemon writes.
@@ -318,10 +333,40 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_goes_on_after_its_value_is_an_error() {
+        assert!(from_text::<bool>(" true ").unwrap());
+        let error = from_text::<bool>("true {}").unwrap_err();
+        assert!(error.to_string().contains("trailing characters"), "{error}");
+    }
+
+    #[test]
     fn the_head_keeps_an_id_of_any_kind() {
         let head = Head::read(r#"{"id":7,"type":"get_state"}"#).unwrap();
         assert_eq!(head.owned_id(), Some(serde_json::json!(7)));
         assert_eq!(head.kind.as_deref(), Some("get_state"));
         assert_eq!(Head::read(r#"{"type":5}"#).unwrap().kind, None);
+    }
+
+    #[test]
+    fn a_tag_in_front_is_found_without_reading_the_rest() {
+        for text in
+            [r#"{"type":"turn_end","m":"#, "{\"type\":\"turn_end\"}", " { \"type\" :\t\"turn_end\" not JSON"]
+        {
+            assert_eq!(leading_tag(text), Some("turn_end"), "{text}");
+        }
+        for text in [
+            "",
+            "type",
+            "{}",
+            r#"{"type":5}"#,
+            r#"{"type":"cut"#,
+            r#"{"type":"esc\u0061ped"}"#,
+            r#"{"type":"a\"b"}"#,
+            r#"{"typed":"turn_end"}"#,
+            r#"{"id":1,"type":"turn_end"}"#,
+            r#"["type","turn_end"]"#,
+        ] {
+            assert_eq!(leading_tag(text), None, "{text}");
+        }
     }
 }

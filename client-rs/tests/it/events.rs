@@ -66,6 +66,31 @@ async fn a_malformed_known_event_is_reported_and_the_next_one_is_read() {
 }
 
 #[tokio::test]
+async fn an_event_may_be_written_in_any_way_that_json_allows_and_torn_lines_are_skipped() {
+    let (client, mut peer) = pair();
+    let mut events = client.subscribe();
+    let lines = [
+        r#"{"type":"bash_execution_update","delta":"first"}"#,
+        r#" { "type" : "bash_execution_update" , "delta" : "blanks" } "#,
+        r#"{"delta":"last","type":"bash_execution_update"}"#,
+        r#"{"type":"bash_\u0065xecution_update","delta":"escaped"}"#,
+        r#"{"type":"bash_execution_update","delta":"half \ud83d"}"#,
+        r#"{"type":"bash_execution_update","delta":"torn"#,
+        r#"{"type":"bash_execution_update","delta":"followed"} {}"#,
+        r#"{"type":"moon_phase","full":"#,
+        r#"{"type":7,"delta":"no tag"}"#,
+        r#"{"delta":"no tag"}"#,
+        r#"{"type":"bash_execution_update","delta":"end"}"#,
+    ];
+    peer.raw(lines.join("\n") + "\n").await;
+    for expected in ["first", "blanks", "last", "escaped", "half \u{fffd}", "end"] {
+        let item = events.next().await.unwrap();
+        let Some(SessionEvent::BashExecutionUpdate(update)) = item.as_event() else { panic!("{item:?}") };
+        assert_eq!(update.delta, expected);
+    }
+}
+
+#[tokio::test]
 async fn an_event_over_the_limit_is_reported_as_malformed() {
     let (client, mut peer) = pair_with(RpcClient::builder().frame_limit(500));
     let mut events = client.subscribe();
