@@ -46,30 +46,36 @@ pub(crate) fn run(mut args: lexopt::Parser) -> anyhow::Result<()> {
     let facts = facts.context("the path of the file of facts is missing")?;
     let text = fs::read_to_string(&facts).with_context(|| format!("could not read {}", facts.display()))?;
     let facts: Map<String, Value> = serde_json::from_str(&text).context("the facts are no object")?;
-    let folder = Path::new(FOLDER);
-    let tables = folder.join("tables");
-    if tables.exists() {
-        fs::remove_dir_all(&tables).context("could not remove the old tables")?;
+    let mut tables = Vec::new();
+    for (provider, facts) in &facts {
+        ensure!(is_file_name(provider), "the provider {provider:?} cannot be a file's name");
+        let facts = facts.as_array().with_context(|| format!("{provider}: no list"))?;
+        tables.push((provider, facts.len(), Table::write(facts).with_context(|| provider.clone())?));
     }
-    fs::create_dir_all(&tables)?;
+    // Nothing is touched before all facts are understood.
+    write_tables(&tables)?;
+    let (models, bytes) = tables.iter().fold((0, 0), |sum, (_, n, table)| (sum.0 + n, sum.1 + table.len()));
+    println!("{models} models of {} providers in {bytes} bytes", tables.len());
+    Ok(())
+}
+
+fn write_tables(tables: &[(&String, usize, String)]) -> anyhow::Result<()> {
+    let folder = Path::new(FOLDER).join("tables");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).context("could not remove the old tables")?;
+    }
+    fs::create_dir_all(&folder)?;
     let mut list = String::from(
         "//! The tables, in the order in which hosts see the providers. Written by `cargo xtask catalogue`.\n\n\
          /// Each provider's id and its table.\n\
          pub(in crate::resources::models) const TABLES: &[(&str, &str)] = &[\n",
     );
-    let (mut models, mut bytes) = (0, 0);
-    for (provider, facts) in &facts {
-        ensure!(is_file_name(provider), "the provider {provider:?} cannot be a file's name");
-        let facts = facts.as_array().with_context(|| format!("{provider}: no list"))?;
-        let table = Table::write(facts).with_context(|| provider.clone())?;
-        fs::write(tables.join(format!("{provider}.tsv")), &table)?;
+    for (provider, _, table) in tables {
+        fs::write(folder.join(format!("{provider}.tsv")), table)?;
         writeln!(list, "    ({provider:?}, include_str!(\"tables/{provider}.tsv\")),")?;
-        models += facts.len();
-        bytes += table.len();
     }
     list.push_str("];\n");
-    fs::write(folder.join("tables.rs"), list)?;
-    println!("{models} models of {} providers in {bytes} bytes", facts.len());
+    fs::write(folder.with_extension("rs"), list)?;
     Ok(())
 }
 
