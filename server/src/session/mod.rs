@@ -41,6 +41,5 @@ pub use error::SessionError;
 pub use index::{Label, SessionTotals, TokenSums};
 pub use new_entry::NewEntry;
 pub use outline::Outline;
-pub use read::EntriesJson;
 pub use scan::Diagnostic;
 pub use store::{NewSessionOptions, Session};

@@ -6,29 +6,11 @@ use std::path::Path;
 use sampi_protocol::Shared;
 use sampi_protocol::Unknown;
 use sampi_protocol::data::{AgentMessage, EntryId, SessionEntry};
-use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::index::{Kind, Label, Position, Role, SessionTotals};
 use super::{Session, SessionError};
-
-/// The JSON array of entries, copied from the file; it serialises without being read again.
-#[derive(Debug, Clone)]
-pub struct EntriesJson(Box<RawValue>);
-
-impl EntriesJson {
-    /// The array's JSON.
-    pub fn json(&self) -> &RawValue {
-        &self.0
-    }
-}
-
-impl Serialize for EntriesJson {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
 
 impl Session {
     /// The ids of the active branch, from its root to the leaf.
@@ -104,13 +86,6 @@ impl Session {
         serde_json::from_str::<Value>(&text).ok().map(|value| SessionEntry::Unknown(Unknown::new(value)))
     }
 
-    /// Every entry after `since`, or all of them, in the order in which they were appended.
-    pub fn entries_since(&self, since: Option<&str>) -> Result<EntriesJson, SessionError> {
-        let mut bytes = Vec::new();
-        self.write_entries(since, &mut bytes)?;
-        raw(bytes).map(EntriesJson)
-    }
-
     /// Writes the array of every entry after `since`, or of all of them.
     pub fn write_entries(&self, since: Option<&str>, out: &mut dyn Write) -> Result<(), SessionError> {
         let from = match since {
@@ -130,14 +105,7 @@ impl Session {
         put(out, b"]")
     }
 
-    /// The tree of entries: `[{entry, children, label?, labelTimestamp?}]`.
-    pub fn tree_json(&self) -> Result<Box<RawValue>, SessionError> {
-        let mut bytes = Vec::new();
-        self.write_tree(&mut bytes)?;
-        raw(bytes)
-    }
-
-    /// Writes the tree of entries. Its depth costs no stack.
+    /// Writes the tree of entries, `[{entry, children, label?, labelTimestamp?}]`. Its depth costs no stack.
     pub fn write_tree(&self, out: &mut dyn Write) -> Result<(), SessionError> {
         let mut children: Vec<Vec<Position>> = vec![Vec::new(); self.index.len()];
         let mut roots = Vec::new();
@@ -232,11 +200,4 @@ fn put(out: &mut dyn Write, bytes: &[u8]) -> Result<(), SessionError> {
         path: "the response".into(),
         source,
     })
-}
-
-fn raw(bytes: Vec<u8>) -> Result<Box<RawValue>, SessionError> {
-    let text = String::from_utf8(bytes)
-        .map_err(|error| serde::de::Error::custom(error.to_string()))
-        .map_err(SessionError::Json)?;
-    Ok(RawValue::from_string(text)?)
 }

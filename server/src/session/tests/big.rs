@@ -34,9 +34,9 @@ fn figures_of_a_large_session() {
     let messages = session.context().messages.len();
     println!("context {messages}: {:?}, {}", time.elapsed(), memory());
     let time = Instant::now();
-    let length = session.entries_since(None).unwrap().json().get().len();
-    println!("entries_since {length}: {:?}, {}", time.elapsed(), memory());
+    let length = entries_json(&session, None).unwrap().len();
+    println!("write_entries {length}: {:?}, {}", time.elapsed(), memory());
     let time = Instant::now();
-    let length = session.tree_json().unwrap().get().len();
-    println!("tree_json {length}: {:?}, {}", time.elapsed(), memory());
+    let length = tree_json(&session).len();
+    println!("write_tree {length}: {:?}, {}", time.elapsed(), memory());
 }

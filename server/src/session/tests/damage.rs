@@ -2,7 +2,6 @@ use std::fs;
 use std::io::Write;
 
 use super::*;
-use crate::session::SessionError;
 
 /// Opens a damaged file, appends to it, opens it again: the entries named are there every time, the new
 /// one too, what was in the file is still in it, and the damage was told.
@@ -14,7 +13,7 @@ fn survives(content: impl AsRef<[u8]>, expected: &[&str], told: &str) -> Session
     let notes: Vec<_> =
         session.diagnostics().iter().map(|note| format!("{}: {}", note.line, note.message)).collect();
     assert_eq!(notes.iter().any(|note| note.contains(told)), !told.is_empty(), "{notes:?}");
-    serde_json::from_str::<Value>(session.tree_json().unwrap().get()).unwrap();
+    serde_json::from_str::<Value>(&tree_json(&session)).unwrap();
     session.context();
     let id = put(&mut session, user("after"));
     drop(session);
@@ -82,11 +81,11 @@ fn entries_with_the_same_id_are_both_kept() {
         assistant_line("b", Some("a"), "x"),
     ]);
     let session = survives(text, &["a", "a", "b"], "was used before");
-    let tree: Value = serde_json::from_str(session.tree_json().unwrap().get()).unwrap();
+    let tree: Value = serde_json::from_str(&tree_json(&session)).unwrap();
     assert_eq!(tree[0]["children"], json!([]));
     assert_eq!(tree[1]["children"][0]["entry"]["id"], "b");
-    let after = session.entries_since(Some("a")).unwrap();
-    assert_eq!(serde_json::from_str::<Vec<Value>>(after.json().get()).unwrap().len(), 3);
+    let after = entries_json(&session, Some("a")).unwrap();
+    assert_eq!(serde_json::from_str::<Vec<Value>>(&after).unwrap().len(), 3);
 }
 
 #[test]
@@ -99,7 +98,7 @@ fn a_missing_parent_makes_a_root_and_a_late_one_is_found() {
         user_line("d", Some("a"), "z"),
     ]);
     let session = survives(text, &["a", "b", "c", "d"], "a parent that does not exist (nope)");
-    let tree: Value = serde_json::from_str(session.tree_json().unwrap().get()).unwrap();
+    let tree: Value = serde_json::from_str(&tree_json(&session)).unwrap();
     assert_eq!(tree[1]["entry"]["id"], "b");
     assert_eq!(tree[0]["children"][0]["entry"]["id"], "d");
     assert_eq!(tree[0]["children"][0]["children"][0]["entry"]["id"], "c");

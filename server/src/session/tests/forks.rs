@@ -1,7 +1,6 @@
 use std::fs;
 
 use super::*;
-use crate::session::SessionError;
 
 fn source() -> Vec<Value> {
     vec![

@@ -14,7 +14,7 @@ use sampi_protocol::data::{
 };
 use serde_json::{Value, json};
 
-use super::{NewEntry, NewSessionOptions, Session};
+use super::{NewEntry, NewSessionOptions, Session, SessionError};
 
 const TIME: &str = "2026-01-01T00:00:00.000Z";
 
@@ -96,7 +96,19 @@ fn opened(dir: &Path, all: &[Value]) -> Session {
 }
 
 fn entries(session: &Session) -> Vec<Value> {
-    serde_json::from_str(session.entries_since(None).unwrap().json().get()).unwrap()
+    serde_json::from_str(&entries_json(session, None).unwrap()).unwrap()
+}
+
+fn entries_json(session: &Session, since: Option<&str>) -> Result<String, SessionError> {
+    let mut bytes = Vec::new();
+    session.write_entries(since, &mut bytes)?;
+    Ok(String::from_utf8(bytes).unwrap())
+}
+
+fn tree_json(session: &Session) -> String {
+    let mut bytes = Vec::new();
+    session.write_tree(&mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
 }
 
 fn ids(session: &Session) -> Vec<String> {

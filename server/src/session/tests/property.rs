@@ -127,7 +127,7 @@ proptest! {
         fs::write(&path, &bytes).unwrap();
         if let Ok(mut session) = Session::open(&path) {
             session.context();
-            session.tree_json().unwrap();
+            tree_json(&session);
             let count = entries(&session).len();
             put(&mut session, user("after"));
             drop(session);

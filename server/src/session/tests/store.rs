@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::*;
-use crate::session::{SessionError, listing};
+use crate::session::listing;
 
 #[test]
 fn nothing_is_written_before_save_and_every_append_after_it_is() {
@@ -46,10 +46,10 @@ fn entries_since_a_cursor_are_those_after_it_also_after_reopening() {
     let all =
         [header(), user_line("a", None, "x"), user_line("b", Some("a"), "y"), user_line("c", Some("a"), "z")];
     let session = opened(dir.path(), &all);
-    let after = session.entries_since(Some("a")).unwrap();
-    assert_eq!(after.json().get(), format!("[{},{}]", all[2], all[3]));
-    assert_eq!(serde_json::to_string(&session.entries_since(Some("c")).unwrap()).unwrap(), "[]");
-    let error = session.entries_since(Some("zzz")).unwrap_err();
+    let after = entries_json(&session, Some("a")).unwrap();
+    assert_eq!(after, format!("[{},{}]", all[2], all[3]));
+    assert_eq!(entries_json(&session, Some("c")).unwrap(), "[]");
+    let error = entries_json(&session, Some("zzz")).unwrap_err();
     assert_eq!(error.to_string(), "Entry not found: zzz");
 }
 
@@ -67,7 +67,7 @@ fn a_moved_leaf_makes_a_branch_and_the_tree_shows_it() {
     session.set_leaf(None).unwrap();
     let root = put(&mut session, user("r"));
     assert_eq!(seen(&mut session), ["user:r"]);
-    let tree: Value = serde_json::from_str(session.tree_json().unwrap().get()).unwrap();
+    let tree: Value = serde_json::from_str(&tree_json(&session)).unwrap();
     assert_eq!(tree[0]["entry"]["id"], a.as_str());
     assert_eq!(tree[0]["children"][0]["entry"]["id"], b.as_str());
     assert_eq!(tree[0]["children"][0]["label"], "left");
@@ -84,9 +84,9 @@ fn a_chain_of_forty_thousand_entries_is_a_tree() {
     for _ in 0..40_000 {
         put(&mut session, NewEntry::SessionInfo { name: None });
     }
-    let tree = session.tree_json().unwrap();
-    assert!(tree.get().ends_with(&"]}".repeat(40_000).to_string()) || tree.get().ends_with("}]"));
-    assert_eq!(memchr::memmem::find_iter(tree.get().as_bytes(), br#""entry":"#).count(), 40_000);
+    let tree = tree_json(&session);
+    assert!(tree.ends_with(&"]}".repeat(40_000).to_string()) || tree.ends_with("}]"));
+    assert_eq!(memchr::memmem::find_iter(tree.as_bytes(), br#""entry":"#).count(), 40_000);
     assert_eq!(session.branch().len(), 40_000);
 }
 
