@@ -20,8 +20,17 @@ SCRIPTS = PROJECT / "wheeldata" / "scripts"
 
 get_requires_for_build_wheel = maturin.get_requires_for_build_wheel
 get_requires_for_build_editable = maturin.get_requires_for_build_editable
-prepare_metadata_for_build_wheel = maturin.prepare_metadata_for_build_wheel
-prepare_metadata_for_build_editable = maturin.prepare_metadata_for_build_editable
+
+def prepare_metadata_for_build_wheel(directory: str, config: Any = None) -> str:
+    """Writes the metadata of the wheel."""
+    SCRIPTS.mkdir(parents=True, exist_ok=True)  # maturin wants the folder also when only asked for metadata
+    return str(maturin.prepare_metadata_for_build_wheel(directory, config))
+
+
+def prepare_metadata_for_build_editable(directory: str, config: Any = None) -> str:
+    """Writes the metadata of an editable installation."""
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    return str(maturin.prepare_metadata_for_build_editable(directory, config))
 
 
 def build_wheel(directory: str, config: Any = None, metadata: str | None = None) -> str:
