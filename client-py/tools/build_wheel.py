@@ -21,6 +21,7 @@ SCRIPTS = PROJECT / "wheeldata" / "scripts"
 get_requires_for_build_wheel = maturin.get_requires_for_build_wheel
 get_requires_for_build_editable = maturin.get_requires_for_build_editable
 
+
 def prepare_metadata_for_build_wheel(directory: str, config: Any = None) -> str:
     """Writes the metadata of the wheel."""
     SCRIPTS.mkdir(parents=True, exist_ok=True)  # maturin wants the folder also when only asked for metadata
