@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use crate::checks::{self, Profile};
 
 /// How long all of it may take, the daemon's build aside.
-const TIME_LIMIT: Duration = Duration::from_secs(12 * 60);
+const TIME_LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// How often a step that runs is looked at.
 const POLL: Duration = Duration::from_millis(50);
