@@ -67,6 +67,8 @@ def test_ctrl_c_interrupts_a_call_that_waits() -> None:
         import os, signal, sys, threading, time
         from conftest import FAKE
         from sampi import Client
+        # Python leaves the signal ignored when it was started so, as shells start what runs in the background.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         pi = Client(program=sys.executable, program_args=[FAKE, "hangs"])
         def interrupt():
             while pi.pending_calls == 0:
