@@ -9,6 +9,7 @@ pub mod extensions;
 mod images;
 pub mod llm;
 pub mod modes;
+mod paths;
 pub mod process;
 pub mod resources;
 pub mod session;

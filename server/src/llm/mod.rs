@@ -7,6 +7,7 @@ pub mod anthropic_messages;
 pub mod azure_openai_responses;
 pub mod bedrock_converse_stream;
 mod budget;
+mod call_blocks;
 mod cost;
 mod draft;
 mod event_stream;
@@ -40,6 +41,7 @@ use sampi_protocol::Shared;
 use sampi_protocol::data::{AgentMessage, AssistantMessage, Model, ThinkingLevel, Usage};
 use sampi_protocol::stream::AssistantMessageEvent;
 use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -169,7 +171,8 @@ pub struct Failure {
 }
 
 /// Kinds of failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum FailureKind {
     /// The credentials are missing, wrong or not allowed to do this.
     Auth,

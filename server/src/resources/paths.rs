@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::paths::expand_tilde;
+
 /// Overrides the agent directory.
 pub const AGENT_DIR_VARIABLE: &str = "PI_CODING_AGENT_DIR";
 /// Overrides where sessions are kept.
@@ -72,16 +74,7 @@ impl Environment {
 
     /// Replaces a leading `~` or `~/` by the home directory. `~other` stays as it is.
     pub fn expand_tilde(&self, text: &str) -> PathBuf {
-        let Some(home) = &self.home else {
-            return PathBuf::from(text);
-        };
-        match text.strip_prefix('~') {
-            Some("") => home.clone(),
-            Some(rest) if rest.starts_with(['/', std::path::MAIN_SEPARATOR]) => {
-                home.join(rest.get(1..).unwrap_or(""))
-            }
-            _ => PathBuf::from(text),
-        }
+        expand_tilde(text, self.home.as_deref())
     }
 }
 

@@ -175,13 +175,7 @@ impl SessionFile {
     /// Puts a copy of the open file at `path`, where nothing stands, and goes on with the copy.
     pub(super) fn move_to(&mut self, path: &Path) -> Result<(), SessionError> {
         make_parent(path)?;
-        let copy = self.copy_beside(path)?;
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .open(copy.path())
-            .map_err(SessionError::io("open", path))?;
-        lock(&file, path)?;
+        let (copy, file) = self.locked_copy(path)?;
         copy.persist_noclobber(path).map_err(|error| SessionError::Io {
             action: "create",
             path: path.to_owned(),
@@ -192,13 +186,7 @@ impl SessionFile {
 
     /// Puts a copy of the open file over the one at `path`, after that one got the second name `kept`.
     pub(super) fn replace(&mut self, path: &Path, kept: &Path) -> Result<(), SessionError> {
-        let copy = self.copy_beside(path)?;
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .open(copy.path())
-            .map_err(SessionError::io("open", path))?;
-        lock(&file, path)?;
+        let (copy, file) = self.locked_copy(path)?;
         if let Ok(about) = fs::metadata(path) {
             let _ = fs::set_permissions(copy.path(), about.permissions());
         }
@@ -219,6 +207,15 @@ impl SessionFile {
         self.access = Access::Append;
         self.end.offset = self.file.metadata().map_err(SessionError::io("read", path))?.len();
         Ok(())
+    }
+
+    /// A copy of the open file in the folder of `path`, opened for appending and locked.
+    fn locked_copy(&self, path: &Path) -> Result<(tempfile::NamedTempFile, File), SessionError> {
+        let copy = self.copy_beside(path)?;
+        let opened = OpenOptions::new().read(true).append(true).open(copy.path());
+        let file = opened.map_err(SessionError::io("open", path))?;
+        lock(&file, path)?;
+        Ok((copy, file))
     }
 
     fn copy_beside(&self, path: &Path) -> Result<tempfile::NamedTempFile, SessionError> {

@@ -1,21 +1,16 @@
 //! Paths as models write them.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use unicode_normalization::UnicodeNormalization;
+
+use crate::paths::{expand_tilde, tidy};
 
 /// The absolute path that an argument means: relative to `cwd`, `~` is the home folder, a leading `@`
 /// (as people mention files) is dropped.
 pub(super) fn resolve(argument: &str, cwd: &Path) -> PathBuf {
     let argument = argument.strip_prefix('@').unwrap_or(argument);
-    let path = match argument.strip_prefix('~') {
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => match std::env::home_dir() {
-            Some(home) => home.join(rest.trim_start_matches('/')),
-            None => PathBuf::from(argument),
-        },
-        _ => PathBuf::from(argument),
-    };
-    normalise(&cwd.join(path))
+    tidy(&cwd.join(expand_tilde(argument, std::env::home_dir().as_deref())))
 }
 
 /// Like [`resolve`], for a file that has to exist: also tries names that look the same, as file names
@@ -48,20 +43,6 @@ pub(super) fn relative(path: &Path, root: &Path) -> String {
 /// Screenshots of macOS have a narrow no-break space there.
 fn narrow_space_before_am_pm(text: &str) -> String {
     text.replace(" AM.", "\u{202f}AM.").replace(" PM.", "\u{202f}PM.")
-}
-
-fn normalise(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                normal.pop();
-            }
-            other => normal.push(other),
-        }
-    }
-    normal
 }
 
 #[cfg(test)]

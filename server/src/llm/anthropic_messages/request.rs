@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::http::Post;
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn};
+use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, tool_results};
 use crate::llm::{CacheRetention, ModelRequest, budget};
 
 /// The version of the API that this is written for.
@@ -188,7 +188,8 @@ fn messages(request: &ModelRequest, transcript: &Transcript<'_>, mark: Option<&V
                 ("assistant", assistant_content(request, parts))
             }
             Turn::ToolResult(_) => {
-                let (content, after) = tool_results(turns);
+                let (mut content, mut behind, after) = tool_results(turns, tool_result);
+                content.append(&mut behind);
                 turns = after;
                 ("user", content)
             }
@@ -241,19 +242,7 @@ fn assistant_content(request: &ModelRequest, parts: &[AssistantPart<'_>]) -> Vec
         .collect()
 }
 
-/// A run of tool results as one user's message, and the turns that follow. The API wants no images in
-/// the results of failed calls: they stand behind all results.
-fn tool_results<'t, 'a>(mut turns: &'t [Turn<'a>]) -> (Vec<Value>, &'t [Turn<'a>]) {
-    let mut content = Vec::new();
-    let mut behind = Vec::new();
-    while let Some((Turn::ToolResult(result), rest)) = turns.split_first() {
-        content.push(tool_result(result, &mut behind));
-        turns = rest;
-    }
-    content.append(&mut behind);
-    (content, turns)
-}
-
+/// The API wants no images in the results of failed calls: they go `behind`.
 fn tool_result(result: &ToolTurn<'_>, behind: &mut Vec<Value>) -> Value {
     let has_images = result.parts.iter().any(|part| part.as_text().is_none());
     let content = if !has_images {

@@ -4,7 +4,7 @@ use sampi_protocol::data::ThinkingLevel;
 use serde_json::{Map, Value, json};
 
 use super::claude::{self, Generation};
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, safe_id};
+use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, safe_id, tool_results};
 use crate::llm::{CacheRetention, ModelRequest, budget};
 
 /// Longest id of a call.
@@ -128,7 +128,8 @@ fn messages(request: &ModelRequest, transcript: &Transcript<'_>, cache: Option<&
                 ("assistant", assistant_content(parts, is_claude))
             }
             Turn::ToolResult(_) => {
-                let (content, after) = tool_results(turns);
+                let (mut content, mut behind, after) = tool_results(turns, tool_result);
+                content.append(&mut behind);
                 turns = after;
                 ("user", content)
             }
@@ -197,19 +198,7 @@ fn assistant_content(parts: &[AssistantPart<'_>], is_claude: bool) -> Vec<Value>
         .collect()
 }
 
-/// A run of tool results as one user's message, and the turns that follow. Claude wants no images in the
-/// results of failed calls: they stand behind all results.
-fn tool_results<'t, 'a>(mut turns: &'t [Turn<'a>]) -> (Vec<Value>, &'t [Turn<'a>]) {
-    let mut content = Vec::new();
-    let mut behind = Vec::new();
-    while let Some((Turn::ToolResult(result), rest)) = turns.split_first() {
-        content.push(tool_result(result, &mut behind));
-        turns = rest;
-    }
-    content.append(&mut behind);
-    (content, turns)
-}
-
+/// Claude wants no images in the results of failed calls: they go `behind`.
 fn tool_result(result: &ToolTurn<'_>, behind: &mut Vec<Value>) -> Value {
     let has_images = result.parts.iter().any(|part| part.as_text().is_none());
     let content = if result.is_error && has_images {

@@ -7,7 +7,7 @@ use super::family::Family;
 use super::{schema, thinking};
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::http::Post;
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, safe_id};
+use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, safe_id, tool_results};
 use crate::llm::{ModelRequest, budget};
 
 /// Longest id of a call.
@@ -99,7 +99,8 @@ fn contents(request: &ModelRequest, transcript: &Transcript<'_>) -> Vec<Value> {
                 ("model", model_parts(family, parts))
             }
             Turn::ToolResult(_) => {
-                let (responses, images, after) = tool_results(family, turns);
+                let (responses, images, after) =
+                    tool_results(turns, |result, behind| tool_response(family, result, behind));
                 turns = after;
                 contents.push(json!({ "parts": responses, "role": "user" }));
                 ("user", images)
@@ -159,21 +160,7 @@ fn model_parts(family: Family, parts: &[AssistantPart<'_>]) -> Vec<Value> {
     written
 }
 
-/// A run of tool results: the responses, which must stand in one message, the images that models cannot
-/// take inside of them, and the turns that follow.
-fn tool_results<'t, 'a>(
-    family: Family,
-    mut turns: &'t [Turn<'a>],
-) -> (Vec<Value>, Vec<Value>, &'t [Turn<'a>]) {
-    let mut responses = Vec::new();
-    let mut behind = Vec::new();
-    while let Some((Turn::ToolResult(result), rest)) = turns.split_first() {
-        responses.push(tool_response(family, result, &mut behind));
-        turns = rest;
-    }
-    (responses, behind, turns)
-}
-
+/// Images that models cannot take inside of a response go `behind`.
 fn tool_response(family: Family, result: &ToolTurn<'_>, behind: &mut Vec<Value>) -> Value {
     let images: Vec<Value> =
         result.parts.iter().filter(|part| part.as_text().is_none()).map(content_part).collect();

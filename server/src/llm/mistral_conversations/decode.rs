@@ -1,6 +1,5 @@
 //! The stream of Mistral's API.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use sampi_protocol::data::{StopReason, ThinkingContent, Usage};
@@ -10,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::llm::FailureKind;
+use crate::llm::call_blocks::CallBlocks;
 use crate::llm::draft::Draft;
 use crate::llm::exchange::{self, Fault, Flow};
 use crate::llm::loose::Loose;
@@ -22,9 +22,7 @@ const CALL_ID_LENGTH: usize = 9;
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     open: Option<Open>,
-    calls: Vec<usize>,
-    by_index: HashMap<u64, usize>,
-    by_id: HashMap<String, usize>,
+    calls: CallBlocks,
     finish_reason: Option<String>,
 }
 
@@ -91,7 +89,7 @@ impl Decoder {
         let block = match self.open {
             Some(open) if open.is_thought == is_thought => open.block,
             _ => {
-                self.close(draft);
+                close(&mut self.open, draft);
                 let block = if is_thought {
                     draft.begin_thinking(ThinkingContent::default())
                 } else {
@@ -104,35 +102,17 @@ impl Decoder {
         draft.append(block, text);
     }
 
-    fn close(&mut self, draft: &mut Draft) {
-        if let Some(open) = self.open.take() {
-            draft.end(open.block);
-        }
-    }
-
     fn tool_call(&mut self, call: CallDelta<'_>, draft: &mut Draft) {
         let function = call.function.unwrap_or_default();
         // Pieces after the first have the id "null".
         let id = call.id.map(|id| id.text()).filter(|id| id != "null").unwrap_or_default();
-        let known = match call.index {
-            Some(index) => self.by_index.get(&index).copied(),
-            None if id.is_empty() => self.calls.last().copied(),
-            None => self.by_id.get(id.as_ref()).copied(),
-        };
-        let block = known.unwrap_or_else(|| {
-            self.close(draft);
+        let open = &mut self.open;
+        let block = self.calls.block(call.index, &id, || {
+            close(open, draft);
             let name = function.name.map(|name| name.text()).unwrap_or_default();
-            let made = if id.is_empty() { made_id() } else { id.clone().into_owned() };
-            let block = draft.begin_tool_call(&made, &name);
-            self.calls.push(block);
-            block
+            let made = id.is_empty().then(made_id);
+            draft.begin_tool_call(made.as_deref().unwrap_or(&id), &name)
         });
-        if let Some(index) = call.index {
-            self.by_index.entry(index).or_insert(block);
-        }
-        if !id.is_empty() {
-            self.by_id.entry(id.into_owned()).or_insert(block);
-        }
         // Arguments are a string, or at times the object itself.
         if let Some(arguments) = function.arguments.map(|arguments| arguments.text())
             && !arguments.is_empty()
@@ -192,6 +172,12 @@ impl exchange::Decoder for Decoder {
     fn bare_error_text(&self, status: u16) -> String {
         let reason = reqwest::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
         format!("Mistral API error ({status}): {}", reason.unwrap_or("no body"))
+    }
+}
+
+fn close(open: &mut Option<Open>, draft: &mut Draft) {
+    if let Some(open) = open.take() {
+        draft.end(open.block);
     }
 }
 

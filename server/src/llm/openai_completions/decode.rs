@@ -1,6 +1,5 @@
 //! The stream of Chat Completions.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use sampi_protocol::data::{StopReason, ThinkingContent, Usage};
@@ -11,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::request::REASONING_FIELDS;
 use crate::llm::FailureKind;
+use crate::llm::call_blocks::CallBlocks;
 use crate::llm::draft::Draft;
 use crate::llm::exchange::{self, Fault, Flow};
 use crate::llm::loose::Loose;
@@ -25,9 +25,7 @@ pub(super) struct Decoder {
     text: Option<usize>,
     thinking: Option<usize>,
     details: Vec<Value>,
-    calls: Vec<usize>,
-    by_index: HashMap<u64, usize>,
-    by_id: HashMap<String, usize>,
+    calls: CallBlocks,
 }
 
 impl Decoder {
@@ -38,9 +36,7 @@ impl Decoder {
             text: None,
             thinking: None,
             details: Vec::new(),
-            calls: Vec::new(),
-            by_index: HashMap::new(),
-            by_id: HashMap::new(),
+            calls: CallBlocks::default(),
         }
     }
 
@@ -133,26 +129,12 @@ impl Decoder {
         let id = call.id.map(|id| id.text()).unwrap_or_default();
         let name = function.name.map(|name| name.text()).unwrap_or_default();
         let (id, name) = (id.as_ref(), name.as_ref());
-        let known = match call.index {
-            Some(index) => self.by_index.get(&index).copied(),
-            None if id.is_empty() => self.calls.last().copied(),
-            None => self.by_id.get(id).copied(),
-        };
-        let block = known.unwrap_or_else(|| {
+        let block = self.calls.block(call.index, id, || {
             // A call needs an id, or its result could not name it.
             let made = id.is_empty().then(|| format!("call_{}", uuid::Uuid::new_v4().simple()));
-            let block = draft.begin_tool_call(made.as_deref().unwrap_or(id), name);
-            self.calls.push(block);
-            block
+            draft.begin_tool_call(made.as_deref().unwrap_or(id), name)
         });
-        if let Some(index) = call.index {
-            self.by_index.entry(index).or_insert(block);
-        }
-        if !id.is_empty() {
-            self.by_id.entry(id.to_owned()).or_insert(block);
-        }
-        if known.is_some()
-            && !name.is_empty()
+        if !name.is_empty()
             && let Some(call) = draft.tool_call_mut(block)
             && call.name.is_empty()
         {

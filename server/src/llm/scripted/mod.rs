@@ -169,7 +169,7 @@ impl Player<'_> {
         let report = ErrorReport { status: fail.status, text: &text, retry_after, ..ErrorReport::default() };
         let mut failure: Failure = report.classify();
         if let Some(kind) = fail.kind {
-            failure.kind = kind.into();
+            failure.kind = kind;
         }
         Err(End::Fault(Fault { text, failure }))
     }

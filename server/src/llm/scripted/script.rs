@@ -66,44 +66,11 @@ pub(super) enum StepStop {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Fail {
-    pub(super) kind: Option<FailKind>,
+    pub(super) kind: Option<FailureKind>,
     pub(super) status: Option<u16>,
     pub(super) message: String,
     pub(super) retry_after_ms: Option<u64>,
     pub(super) times: Option<u32>,
-}
-
-/// The kinds of failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum FailKind {
-    Auth,
-    RateLimit,
-    Overloaded,
-    Overflow,
-    InvalidRequest,
-    Network,
-    Server,
-    ContentFilter,
-    Quota,
-    Other,
-}
-
-impl From<FailKind> for FailureKind {
-    fn from(kind: FailKind) -> Self {
-        match kind {
-            FailKind::Auth => Self::Auth,
-            FailKind::RateLimit => Self::RateLimit,
-            FailKind::Overloaded => Self::Overloaded,
-            FailKind::Overflow => Self::Overflow,
-            FailKind::InvalidRequest => Self::InvalidRequest,
-            FailKind::Network => Self::Network,
-            FailKind::Server => Self::Server,
-            FailKind::ContentFilter => Self::ContentFilter,
-            FailKind::Quota => Self::Quota,
-            FailKind::Other => Self::Other,
-        }
-    }
 }
 
 impl Script {

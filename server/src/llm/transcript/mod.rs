@@ -118,6 +118,21 @@ impl ToolTurn<'_> {
     }
 }
 
+/// A run of tool results, which stand in one message of the API: what `write` makes of each, what it puts
+/// behind all of them, and the turns that follow.
+pub(crate) fn tool_results<'t, 'a>(
+    mut turns: &'t [Turn<'a>],
+    mut write: impl FnMut(&ToolTurn<'a>, &mut Vec<Value>) -> Value,
+) -> (Vec<Value>, Vec<Value>, &'t [Turn<'a>]) {
+    let mut results = Vec::new();
+    let mut behind = Vec::new();
+    while let Some((Turn::ToolResult(result), rest)) = turns.split_first() {
+        results.push(write(result, &mut behind));
+        turns = rest;
+    }
+    (results, behind, turns)
+}
+
 impl Part<'_> {
     /// The text of a text part.
     pub(crate) fn as_text(&self) -> Option<&str> {

@@ -1,7 +1,7 @@
 //! The prompts of a command line: its messages, its `@files`, and what is piped in.
 
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::extensions::Input;
 use crate::images::image_type;
+use crate::paths::tidy;
 use crate::resources::Environment;
 
 /// The most that is read from a pipe. A prompt goes to the model whole; what is longer is a mistake.
@@ -76,7 +77,7 @@ async fn read_piped(piped: impl AsyncRead + Unpin) -> Result<String, PromptError
 fn prompts(sources: PromptSources, piped: &str) -> Result<Vec<Input>, PromptError> {
     let mut first = Input { text: piped.to_owned(), ..Input::default() };
     for file in &sources.files {
-        add_file(&mut first, &normalised(&sources.environment.resolve_path(&sources.cwd, file)))?;
+        add_file(&mut first, &tidy(&sources.environment.resolve_path(&sources.cwd, file)))?;
     }
     let mut messages = sources.messages.into_iter();
     first.text.push_str(&messages.next().unwrap_or_default());
@@ -115,19 +116,4 @@ fn add_file(input: &mut Input, path: &Path) -> Result<(), PromptError> {
 /// White space as JavaScript trims it.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
-}
-
-/// The path without `.` and `..`, as far as that can be told from the path alone.
-fn normalised(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                normal.pop();
-            }
-            component => normal.push(component),
-        }
-    }
-    normal
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::walk::SKILL_FILE;
+use crate::paths::tidy;
 use crate::resources::Environment;
 
 /// One of the lists `skills` and `prompts`.
@@ -59,7 +60,7 @@ impl ListSetting {
                 Some(("+", path)) => list.always.push(exact(path)),
                 Some(("-", path)) => list.never.push(exact(path)),
                 _ if entry.contains(['*', '?']) => list.only.extend(pattern(entry)),
-                _ => list.paths.push(super::tidy(&environment.resolve_path(base, entry))),
+                _ => list.paths.push(tidy(&environment.resolve_path(base, entry))),
             }
         }
         list

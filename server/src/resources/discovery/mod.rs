@@ -7,11 +7,12 @@ mod tests;
 mod walk;
 
 use std::collections::HashSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use sampi_protocol::commands::SourceInfo;
 
 use super::{Environment, Paths};
+use crate::paths::tidy;
 use list_setting::ListSetting;
 use walk::{Layout, SKILL_FILE, is_markdown};
 
@@ -213,21 +214,6 @@ struct Source<'a> {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// The path without `.` and `..`, as far as they can be resolved without looking.
-fn tidy(path: &Path) -> PathBuf {
-    let mut tidied = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                tidied.pop();
-            }
-            component => tidied.push(component),
-        }
-    }
-    tidied
 }
 
 fn is_same(a: &Path, b: &Path) -> bool {
