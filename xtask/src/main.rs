@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "a task reports to the terminal")]
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -63,12 +64,12 @@ fn run() -> anyhow::Result<()> {
         "demo" => demo::run(args),
         "test" => {
             no_more(args)?;
-            python::test(lexopt::Parser::from_args(std::iter::empty::<String>()))?;
-            checks::test()
+            test()
         }
         "ci" => {
             no_more(args)?;
-            checks::ci()
+            checks::lint()?;
+            test()
         }
         "schema" => {
             no_more(args)?;
@@ -76,7 +77,7 @@ fn run() -> anyhow::Result<()> {
         }
         "bench" => bench::run(args),
         "catalogue" => catalogue::run(args),
-        "test-python" => python::test(args),
+        "test-python" => python::test(pytest_arguments(args)?),
         other => bail!("no task {other:?}\n\n{HELP}"),
     }
 }
@@ -86,6 +87,22 @@ fn no_more(mut args: lexopt::Parser) -> anyhow::Result<()> {
         Some(arg) => Err(arg.unexpected().into()),
         None => Ok(()),
     }
+}
+
+fn test() -> anyhow::Result<()> {
+    python::test(Vec::new())?;
+    checks::test()
+}
+
+fn pytest_arguments(mut args: lexopt::Parser) -> anyhow::Result<Vec<OsString>> {
+    let mut arguments = Vec::new();
+    while let Some(arg) = args.next()? {
+        match arg {
+            lexopt::Arg::Value(value) => arguments.push(value),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    Ok(arguments)
 }
 
 fn schema() -> anyhow::Result<()> {

@@ -21,14 +21,7 @@ const REQUIREMENTS: &str = include_str!("../../client-py/tests/requirements.txt"
 
 /// Makes a virtual environment under `target/`, builds the wheel with the debug daemon in it, installs it,
 /// and runs mypy, stubtest and pytest.
-pub(crate) fn test(mut args: lexopt::Parser) -> anyhow::Result<()> {
-    let mut pytest = Vec::new();
-    while let Some(arg) = args.next()? {
-        match arg {
-            lexopt::Arg::Value(value) => pytest.push(value),
-            other => return Err(other.unexpected().into()),
-        }
-    }
+pub(crate) fn test(pytest: Vec<OsString>) -> anyhow::Result<()> {
     let daemon = checks::build_daemon(Profile::Debug)?;
     let steps = Steps { until: Instant::now() + TIME_LIMIT, project: checks::root().join("client-py") };
     let folder = checks::target_dir()?.join("python");
