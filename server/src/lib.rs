@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod cli;
+mod ecmascript;
 pub mod export;
 pub mod extensions;
 mod images;

@@ -50,7 +50,7 @@ pub struct Truncation {
 }
 
 /// How long a text is of which perhaps only a part is at hand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TextSize {
     /// Lines; a newline at the end starts no line.
     pub lines: u64,

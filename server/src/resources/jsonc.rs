@@ -26,6 +26,11 @@ pub(super) enum FileError {
 pub(super) fn read_object(path: &Path) -> Result<Option<Map<String, Value>>, FileError> {
     let file = path.display().to_string();
     let bytes = match fs::metadata(path) {
+        // Pipes and devices may never end.
+        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
+            let source = io::Error::other("not a regular file");
+            return Err(FileError::Read { file, source });
+        }
         Ok(metadata) if metadata.len() > MAX_FILE_BYTES => return Err(FileError::TooLarge { file }),
         Ok(_) => fs::read(path),
         Err(error) => Err(error),
@@ -140,6 +145,17 @@ mod tests {
 
     fn read(text: &str) -> Result<Value, serde_json::Error> {
         serde_json::from_str(&to_json(text))
+    }
+
+    #[test]
+    fn a_pipe_or_device_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("settings.json");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for path in [&pipe, Path::new("/dev/zero")] {
+            let error = read_object(path).unwrap_err().to_string();
+            assert_eq!(error, format!("{}: cannot be read: not a regular file", path.display()));
+        }
     }
 
     #[test]

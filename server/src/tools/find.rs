@@ -114,7 +114,7 @@ fn find(pattern: &str, root: &Path, limit: u64, cancel: &CancellationToken) -> R
         return Ok(text_output("No files found matching pattern"));
     }
     found.sort_unstable();
-    Ok(lines_output(&found, notes))
+    Ok(lines_output(&found.into_iter().collect(), notes))
 }
 
 /// A glob for names, or for paths when it has a slash.

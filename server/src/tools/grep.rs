@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::arguments::{count, flag, optional_text, property, schema, text};
 use super::paths::relative;
-use super::search::{SearchNotes, lines_output, path_not_found, run_search, search_path, walk};
+use super::search::{Lines, SearchNotes, lines_output, path_not_found, run_search, search_path, walk};
 use super::{ABORTED, Tool, ToolContext, ToolError, text_output};
 use crate::BoxFuture;
 
@@ -21,6 +21,9 @@ const DEFAULT_LIMIT: u64 = 100;
 
 /// Characters of a line that are shown.
 const MAX_LINE_CHARACTERS: usize = 500;
+
+/// Bytes of a line at most; a file with a longer one is not searched to its end.
+const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Lines around a match at most.
 const MAX_CONTEXT: u64 = 1000;
@@ -120,6 +123,9 @@ impl Search {
         let mut matches = Matches { limit: self.limit, context: self.context, ..Matches::default() };
         if metadata.is_dir() {
             self.search_folder(&matcher, &mut matches, cancel)?;
+        } else if !metadata.is_file() {
+            // Pipes and devices may never end.
+            return Err(ToolError::new(format!("Not a regular file: {}", self.root.display())));
         } else {
             let name = self.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
             // A file that is named is searched whatever is in it.
@@ -151,6 +157,7 @@ impl Search {
         let context = usize::try_from(self.context).unwrap_or(usize::MAX);
         let mut builder = SearcherBuilder::new();
         builder.line_number(true).before_context(context).after_context(context).binary_detection(binary);
+        builder.heap_limit(Some(MAX_LINE_BYTES));
         builder.build()
     }
 
@@ -192,7 +199,7 @@ struct Matches {
     limit: u64,
     context: u64,
     count: u64,
-    lines: Vec<String>,
+    lines: Lines,
     /// There are more matches than the limit.
     is_over: bool,
     lines_cut: bool,
@@ -211,7 +218,7 @@ impl Matches {
             }
             None => format!("{path}{mark}{number}{mark} {line}"),
         };
-        self.lines.push(text);
+        self.lines.push(&text);
     }
 
     fn output(self) -> ToolOutput {

@@ -10,9 +10,12 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::arguments::{count, property, schema};
 use super::fs_error::fs_error;
-use super::search::{SearchNotes, lines_output, not_a_directory, path_not_found, run_search, search_path};
+use super::search::{
+    Lines, SearchNotes, lines_output, not_a_directory, path_not_found, run_search, search_path,
+};
 use super::{ABORTED, Tool, ToolContext, ToolError, text_output};
 use crate::BoxFuture;
+use crate::ecmascript::collation_rank;
 
 /// Entries that are listed unless the call says otherwise.
 const DEFAULT_LIMIT: u64 = 500;
@@ -83,10 +86,10 @@ fn list(path: &Path, limit: u64, cancel: &CancellationToken) -> Result<ToolOutpu
         let name = name.to_string_lossy().into_owned();
         (sort_key(&name), name)
     });
-    let mut lines = Vec::new();
+    let mut lines = Lines::default();
     let mut notes = SearchNotes::default();
     for name in names {
-        if lines.len() as u64 >= limit {
+        if lines.count() >= limit {
             let note =
                 format!("{limit} entries limit reached. Use limit={} for more", limit.saturating_mul(2));
             notes.limit = Some(("entryLimitReached", limit, note));
@@ -95,7 +98,7 @@ fn list(path: &Path, limit: u64, cancel: &CancellationToken) -> Result<ToolOutpu
         // Links that lead nowhere, and what has gone in between, are left out.
         if let Ok(metadata) = path.join(&name).metadata() {
             let name = name.to_string_lossy();
-            lines.push(if metadata.is_dir() { format!("{name}/") } else { name.into_owned() });
+            lines.push(&if metadata.is_dir() { format!("{name}/") } else { name.into_owned() });
         }
     }
     if lines.is_empty() {
@@ -105,16 +108,8 @@ fn list(path: &Path, limit: u64, cancel: &CancellationToken) -> Result<ToolOutpu
 }
 
 /// The order of a dictionary, without regard to case and accents: punctuation, digits, letters.
-fn sort_key(name: &str) -> Vec<(u8, char)> {
-    const PUNCTUATION: &str = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
-    let letters =
-        name.to_lowercase().nfd().filter(|character| !is_combining_mark(*character)).collect::<Vec<_>>();
-    let key = letters.into_iter().map(|character| match PUNCTUATION.find(character) {
-        Some(place) => (0, char::from(u8::try_from(place).unwrap_or(u8::MAX))),
-        None if character.is_ascii_digit() => (1, character),
-        None => (2, character),
-    });
-    key.collect()
+fn sort_key(name: &str) -> Vec<(u8, u32)> {
+    name.to_lowercase().nfd().filter(|c| !is_combining_mark(*c)).map(collation_rank).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::arguments::optional_text;
 use super::paths::resolve;
 use super::{ABORTED, ToolContext, ToolError, text_output};
-use crate::process::truncation::{MAX_BYTES, UNLIMITED_LINES, format_size, truncate_head};
+use crate::process::truncation::{MAX_BYTES, TextSize, UNLIMITED_LINES, format_size, truncate_head_of};
 
 /// The folder of a repository's own data, which nobody looks for.
 const GIT_FOLDER: &str = ".git";
@@ -53,11 +53,47 @@ pub(super) fn walk(root: &Path) -> WalkBuilder {
     builder
 }
 
+/// The lines of a result: as many of them as may be shown, and how long all of them are.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    head: String,
+    size: TextSize,
+}
+
+impl Lines {
+    pub(super) fn push(&mut self, line: &str) {
+        let separator = if self.size.lines > 0 { "\n" } else { "" };
+        // What is behind the limit is only counted.
+        if self.size.bytes <= MAX_BYTES {
+            self.head.push_str(separator);
+            self.head.push_str(line);
+        }
+        self.size.lines += 1;
+        self.size.bytes += (separator.len() + line.len()) as u64;
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.size.lines
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+}
+
+impl FromIterator<String> for Lines {
+    fn from_iter<I: IntoIterator<Item = String>>(lines: I) -> Self {
+        let mut all = Self::default();
+        lines.into_iter().for_each(|line| all.push(&line));
+        all
+    }
+}
+
 /// A result of lines, cut to the limit of bytes, with notes on what is left out.
 ///
 /// `details` tells what a limit cut, and `notes` says it in words.
-pub(super) fn lines_output(lines: &[String], notes: SearchNotes) -> ToolOutput {
-    let truncation = truncate_head(&lines.join("\n"), UNLIMITED_LINES);
+pub(super) fn lines_output(lines: &Lines, notes: SearchNotes) -> ToolOutput {
+    let truncation = truncate_head_of(&lines.head, lines.size, UNLIMITED_LINES);
     let mut details = Map::new();
     let mut words = Vec::new();
     if let Some((name, limit, note)) = notes.limit {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{FindTool, GrepTool, Tool, test_context};
+use super::{FindTool, GrepTool, Tool, WriteTool, test_context};
 
 const FILES: [(&str, &str); 18] = [
     (".dot.rs", "needle dot\n"),
@@ -201,4 +201,33 @@ async fn a_cancelled_search_says_so() {
     let arguments = json!({ "pattern": "x" }).as_object().unwrap().clone();
     let error = GrepTool::default().run(arguments, &context).await.unwrap_err();
     assert_eq!(error.to_string(), "Operation aborted");
+}
+
+#[tokio::test]
+async fn a_pipe_or_device_is_neither_searched_nor_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(folder.path().join("p")).status().unwrap().success());
+    for path in ["/dev/zero", "p"] {
+        let arguments = json!({ "pattern": "x", "path": path });
+        let error = call(&GrepTool::default(), folder.path(), arguments).await.unwrap_err();
+        assert!(error.starts_with("Not a regular file: "), "{error}");
+    }
+    let arguments = json!({ "path": "p", "content": "x" });
+    let error = call(&WriteTool::default(), folder.path(), arguments).await.unwrap_err();
+    assert_eq!(error, "Not a regular file: <R>/p");
+}
+
+#[tokio::test]
+async fn what_is_behind_the_limit_of_bytes_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f"), format!("{}\n", "n".repeat(400)).repeat(1000)).unwrap();
+    let arguments = json!({ "pattern": "n", "limit": 2000 });
+    let (text, details) = call(&GrepTool::default(), folder.path(), arguments).await.unwrap();
+    assert!(text.ends_with("\n\n[50.0KB limit reached]"), "{}", text.len());
+    let truncation = &details.unwrap()["truncation"];
+    // Behind each line's number stand `f:`, `: `, and its 400 letters.
+    let bytes = 1000 * 404 + (9 + 2 * 90 + 3 * 900 + 4) + 999;
+    assert_eq!(truncation["totalLines"], 1000);
+    assert_eq!(truncation["totalBytes"], bytes);
+    assert_eq!(truncation["outputLines"].as_u64().unwrap(), text.lines().count() as u64 - 2);
 }

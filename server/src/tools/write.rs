@@ -1,5 +1,7 @@
 //! The `write` tool.
 
+use std::os::unix::fs::FileTypeExt;
+
 use sampi_protocol::data::{ToolDefinition, ToolOutput};
 use serde_json::{Map, Value};
 
@@ -68,6 +70,10 @@ impl Tool for WriteTool {
             if let Some(folder) = path.parent() {
                 let made = tokio::fs::create_dir_all(folder).await;
                 made.map_err(|error| fs_error(&error, "mkdir", folder))?;
+            }
+            if tokio::fs::metadata(&path).await.is_ok_and(|metadata| metadata.file_type().is_fifo()) {
+                // Opening it waits for a reader that may never come.
+                return Err(ToolError::new(format!("Not a regular file: {}", path.display())));
             }
             tokio::fs::write(&path, content).await.map_err(|error| fs_error(&error, "open", &path))?;
             Ok(text_output(format!("Successfully wrote to {argument}")))

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use sampi_protocol::data::ImageContent;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::ecmascript::is_space;
 use crate::extensions::Input;
 use crate::images::image_type;
 use crate::paths::tidy;
@@ -111,9 +112,4 @@ fn add_file(input: &mut Input, path: &Path) -> Result<(), PromptError> {
         }
     }
     Ok(())
-}
-
-/// White space as JavaScript trims it.
-fn is_space(c: char) -> bool {
-    c.is_whitespace() || c == '\u{feff}'
 }

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use sampi_protocol::data::{Model, ThinkingLevel};
 
 use super::{ModelRegistry, catalogue};
+use crate::ecmascript::collation_rank;
 
 /// A model as the command line names it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -196,12 +197,7 @@ pub(super) fn partial<'a>(models: &[&'a Model], text: &str, usable: impl Fn(&Mod
 /// The order of ids as people sort them, which is also JavaScript's `localeCompare` for the characters
 /// of ids: punctuation, digits, letters; a letter's case counts last, small before large.
 pub(super) fn compare_ids(a: &str, b: &str) -> Ordering {
-    const PUNCTUATION: &str = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
-    let rank = |c: char| match PUNCTUATION.find(c) {
-        Some(at) => (0, at as u32),
-        None => (if c.is_ascii_digit() { 1 } else { 2 }, u32::from(c)),
-    };
-    let ranks = |text: &str| text.to_lowercase().chars().map(rank).collect::<Vec<_>>();
+    let ranks = |text: &str| text.to_lowercase().chars().map(collation_rank).collect::<Vec<_>>();
     ranks(a).cmp(&ranks(b)).then_with(|| b.cmp(a))
 }
 

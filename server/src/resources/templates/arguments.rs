@@ -1,5 +1,7 @@
 //! The arguments of a prompt template: how a line is split, and how they are put into the text.
 
+use crate::ecmascript::is_space;
+
 /// Splits what was typed after a command.
 ///
 /// An argument that starts with a quote goes to the next one of its kind; a backslash keeps a quote
@@ -44,11 +46,6 @@ pub fn substitute(template: &str, arguments: &[String]) -> String {
     }
     text.push_str(rest);
     text
-}
-
-/// White space as JavaScript's regular expressions have it.
-pub(super) fn is_space(c: char) -> bool {
-    c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
 }
 
 /// The quoted text at the start, and what follows its closing quote.

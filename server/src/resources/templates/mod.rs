@@ -11,6 +11,7 @@ pub use arguments::{split_arguments, substitute};
 
 use super::discovery::Candidate;
 use super::front_matter::{Markdown, read_text};
+use crate::ecmascript::is_space;
 
 /// Most UTF-16 units of a description that is taken from the text; what is longer is cut, as in Pi.
 const MAX_DERIVED_DESCRIPTION: usize = 60;
@@ -69,7 +70,7 @@ pub(super) fn load(candidates: Vec<Candidate>, warnings: &mut Vec<String>) -> Ve
 /// The text that a command line stands for. `None` when it names no template.
 pub(super) fn expand(text: &str, templates: &[PromptTemplate]) -> Option<String> {
     let line = text.strip_prefix('/')?;
-    let end = line.find(arguments::is_space).unwrap_or(line.len());
+    let end = line.find(is_space).unwrap_or(line.len());
     let (name, rest) = line.split_at(end);
     let template = templates.iter().find(|template| template.name == name)?;
     Some(substitute(&template.content, &split_arguments(rest)))

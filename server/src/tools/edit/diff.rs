@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::matching::Replacement;
+use super::matching::{Replacement, line_starts};
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 4;
@@ -79,8 +79,7 @@ fn windows(
     new_lines: &[&str],
     replacements: &[Replacement],
 ) -> Vec<(Range<usize>, Range<usize>)> {
-    let starts: Vec<usize> =
-        std::iter::once(0).chain(memchr::memchr_iter(b'\n', old.as_bytes()).map(|end| end + 1)).collect();
+    let starts = line_starts(old);
     let line_of = |position: usize| starts.partition_point(|start| *start <= position).saturating_sub(1);
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for replacement in replacements {

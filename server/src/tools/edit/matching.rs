@@ -2,6 +2,8 @@
 
 use unicode_normalization::UnicodeNormalization;
 
+use crate::ecmascript::is_space;
+
 /// One replacement that the model asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Edit {
@@ -141,14 +143,9 @@ fn line_end_at(text: &str, position: usize) -> &'static str {
 /// The text in the form in which texts that look the same are the same.
 fn normalise(text: &str) -> String {
     let composed: String = if text.is_ascii() { text.to_owned() } else { text.nfkc().collect() };
-    let lines: Vec<&str> = composed.split('\n').map(|line| line.trim_end_matches(is_blank)).collect();
+    let lines: Vec<&str> = composed.split('\n').map(|line| line.trim_end_matches(is_space)).collect();
     let joined = lines.join("\n");
     if joined.is_ascii() { joined } else { joined.chars().map(plain).collect() }
-}
-
-/// What JavaScript trims.
-fn is_blank(character: char) -> bool {
-    character == '\u{feff}' || (character.is_whitespace() && character != '\u{85}')
 }
 
 fn plain(character: char) -> char {
@@ -211,7 +208,8 @@ fn whole_lines(base: &str, normal: &str, replacements: &[Replacement]) -> Vec<Re
     whole.collect()
 }
 
-fn line_starts(text: &str) -> Vec<usize> {
+/// Where the lines of a text begin.
+pub(super) fn line_starts(text: &str) -> Vec<usize> {
     std::iter::once(0).chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1)).collect()
 }
 
