@@ -42,9 +42,7 @@ impl FileLock {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
                 Err(_) => {}
             }
-            if is_stale(&lock) {
-                // Whoever else sees this tries the same; one of them makes the folder anew.
-                fs::remove_dir(&lock).ok();
+            if is_stale(&lock) && is_gone(fs::remove_dir(&lock)) {
                 continue;
             }
             if started.elapsed().unwrap_or(WAIT_AT_MOST) >= WAIT_AT_MOST {
@@ -64,6 +62,13 @@ impl Drop for FileLock {
     }
 }
 
+fn is_gone(removed: io::Result<()>) -> bool {
+    match removed {
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
 fn is_stale(lock: &Path) -> bool {
     let touched = fs::metadata(lock).and_then(|metadata| metadata.modified());
     touched.is_ok_and(|touched| touched.elapsed().is_ok_and(|age| age > STALE_AFTER))
@@ -72,7 +77,8 @@ fn is_stale(lock: &Path) -> bool {
 /// Changes the object in a JSON file under its lock. A file that is not there counts as empty; one that
 /// cannot be read as an object is left alone.
 ///
-/// Blocks while another program holds the lock, for at most five seconds.
+/// Comments in the file are lost, as they are when Pi writes it. Blocks while another program holds the
+/// lock, for at most five seconds.
 pub fn update_object(path: &Path, change: impl FnOnce(&mut Map<String, Value>)) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("the file has no folder"))?;
     fs::create_dir_all(folder)?;
@@ -132,6 +138,20 @@ mod tests {
         fs::File::open(&lock).unwrap().set_modified(long_ago).unwrap();
         update_object(&path, |object| drop(object.insert("x".into(), json!(true)))).unwrap();
         assert!(!lock.exists() && path.exists());
+    }
+
+    #[test]
+    fn a_lock_that_cannot_be_taken_over_ends_the_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        let lock = folder.path().join("settings.json.lock");
+        fs::create_dir(&lock).unwrap();
+        fs::write(lock.join("x"), "").unwrap();
+        let long_ago = SystemTime::now() - Duration::from_secs(60);
+        fs::File::open(&lock).unwrap().set_modified(long_ago).unwrap();
+        let error = update_object(&path, |_| {}).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(!path.exists());
     }
 
     #[test]
