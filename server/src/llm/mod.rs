@@ -80,14 +80,11 @@ impl Credentials {
     /// The text without the secrets that a provider may have repeated in it.
     pub fn redact(&self, text: &str) -> String {
         let secrets = self.api_key.iter().chain(self.headers.iter().map(|(_, value)| value));
-        secrets.map(ExposeSecret::expose_secret).filter(|secret| secret.len() >= SHORTEST_REDACTED).fold(
-            text.to_owned(),
-            |text, secret| {
-                // A header may hold the key behind a word, such as `Bearer`.
-                let secret = secret.rsplit(' ').next().unwrap_or(secret);
-                text.replace(secret, "[redacted]")
-            },
-        )
+        secrets
+            // A header may hold the key behind a word, such as `Bearer`.
+            .filter_map(|secret| secret.expose_secret().split_whitespace().next_back())
+            .filter(|secret| secret.len() >= SHORTEST_REDACTED)
+            .fold(text.to_owned(), |text, secret| text.replace(secret, "[redacted]"))
     }
 }
 
@@ -213,4 +210,27 @@ pub trait Provider: Send + Sync {
         updates: &'a UpdateSink,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Completion>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_a_secret_is_taken_out_of_a_text() {
+        let credentials = Credentials {
+            api_key: Some("sk-12345678".to_owned().into()),
+            headers: [
+                ("authorization", "Bearer tok-1234"),
+                ("user-agent", "My Client v1"),
+                ("x", "ends in space "),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned().into()))
+            .into(),
+            bearer: false,
+        };
+        let text = "v1/models: sk-12345678 is no key, tok-1234 no token; a space";
+        let redacted = "v1/models: [redacted] is no key, [redacted] no token; a space";
+        assert_eq!(credentials.redact(text), redacted);
+    }
 }

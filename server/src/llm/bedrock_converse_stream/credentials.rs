@@ -84,6 +84,15 @@ impl Environment {
         self.region.as_deref()
     }
 
+    /// The text without the account's secrets, which no request knows of. AWS repeats signed headers when a
+    /// signature is wrong.
+    pub(super) fn redact(&self, text: &str) -> String {
+        let keys = self.keys.iter();
+        let of_keys = keys.flat_map(|keys| std::iter::once(&keys.secret).chain(&keys.session_token));
+        let headers = of_keys.map(|secret| (String::new(), secret.clone())).collect();
+        Credentials { api_key: self.bearer.clone(), headers, bearer: true }.redact(text)
+    }
+
     /// What authorises a request: its own key, a bearer token, or the keys of the account.
     pub(super) fn authority(&self, credentials: &Credentials) -> Option<Authority> {
         let own = credentials.api_key.clone().or_else(|| self.bearer.clone());
@@ -133,6 +142,19 @@ mod tests {
             }
             None => "none".to_owned(),
         }
+    }
+
+    #[test]
+    fn the_accounts_secrets_are_taken_out_of_a_text() {
+        let set = [
+            ("AWS_ACCESS_KEY_ID", "AKID"),
+            ("AWS_SECRET_ACCESS_KEY", "secret-key"),
+            ("AWS_SESSION_TOKEN", "session-token"),
+            ("AWS_BEARER_TOKEN_BEDROCK", "bearer-token"),
+        ];
+        let text = "of AKID: x-amz-security-token:session-token secret-key bearer-token";
+        let redacted = "of AKID: x-amz-security-token:[redacted] [redacted] [redacted]";
+        assert_eq!(environment(&set).redact(text), redacted);
     }
 
     #[test]

@@ -41,7 +41,11 @@ impl Provider for BedrockConverseStream {
         Box::pin(async move {
             let environment = Environment::read().await;
             let post = post(request, &environment, jiff::Timestamp::now());
-            exchange(&self.http, post, decode::Decoder::default(), request, updates, cancel).await
+            let decoder = decode::Decoder::default();
+            let mut completion = exchange(&self.http, post, decoder, request, updates, cancel).await;
+            let error = completion.message.error_message.take();
+            completion.message.error_message = error.map(|text| environment.redact(&text));
+            completion
         })
     }
 }
