@@ -2,7 +2,7 @@
 
 use super::transcript::{AssistantPart, Part, Transcript, Turn};
 use super::{ModelRequest, ThinkingBudgets};
-use sampi_protocol::data::{AgentMessage, ThinkingLevel};
+use sampi_protocol::data::{AgentMessage, AssistantMessage, StopReason, ThinkingLevel};
 
 /// Characters of text that make up a token, on average and on the safe side.
 const CHARS_PER_TOKEN: f64 = 3.5;
@@ -58,18 +58,13 @@ pub(crate) fn thinking_budget(level: ThinkingLevel, budgets: &ThinkingBudgets) -
 
 /// An estimate: what the last answer's usage says, and the characters of what came after it.
 fn context_tokens(request: &ModelRequest, transcript: &Transcript<'_>) -> u64 {
-    let counted = request.messages.iter().rev().find_map(|message| match &**message {
-        AgentMessage::Assistant(answer) => Some(answer.usage.total_tokens),
-        AgentMessage::CompactionSummary(_) => Some(0),
-        _ => None,
-    });
-    match counted {
-        Some(total) if total > 0 => {
+    match measured_tokens(request) {
+        Some(total) => {
             let answer = |turn: &Turn<'_>| matches!(turn, Turn::Assistant(_));
             let after = transcript.turns.iter().rev().take_while(|turn| !answer(turn));
             total.saturating_add(after.map(turn_tokens).sum())
         }
-        _ => {
+        None => {
             let tools: usize = transcript
                 .tools
                 .iter()
@@ -79,6 +74,21 @@ fn context_tokens(request: &ModelRequest, transcript: &Transcript<'_>) -> u64 {
             turns.saturating_add(text_tokens(transcript.system.len() + tools))
         }
     }
+}
+
+/// What the last whole answer measured, unless a compaction kept it: then it measured a context that is no
+/// longer there.
+fn measured_tokens(request: &ModelRequest) -> Option<u64> {
+    let messages = || request.messages.iter().map(|message| &**message);
+    let is_whole =
+        |answer: &&AssistantMessage| !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted);
+    let answer = messages().rev().filter_map(AgentMessage::as_assistant).find(is_whole)?;
+    let compacted_at = messages().find_map(|message| match message {
+        AgentMessage::CompactionSummary(summary) => Some(summary.timestamp),
+        _ => None,
+    });
+    let is_current = compacted_at.is_none_or(|compacted_at| answer.timestamp >= compacted_at);
+    (is_current && answer.usage.total_tokens > 0).then_some(answer.usage.total_tokens)
 }
 
 fn turn_tokens(turn: &Turn<'_>) -> u64 {
@@ -143,5 +153,22 @@ mod tests {
             json!({ "input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 2000 });
         let talk = json!([user(&"y".repeat(40_000)), said, user(&"z".repeat(350))]);
         assert_eq!(limit(10_000, None, talk), 10_000 - 4096 - 2000 - 100);
+    }
+
+    #[test]
+    fn an_answer_that_measured_another_context_does_not_count() {
+        let mut said = answer("x", "stop", json!([{ "type": "text", "text": "a" }]));
+        said["usage"] =
+            json!({ "input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 99_000 });
+        said["timestamp"] = json!(5);
+        let with_summary = |timestamp: u64, said: &Value| {
+            let summary = json!({ "role": "compactionSummary", "summary": "s", "tokensBefore": 99_000,
+                "timestamp": timestamp });
+            limit(100_000, None, json!([summary, user("q"), said]))
+        };
+        assert_eq!(with_summary(6, &said), 8192);
+        assert_eq!(with_summary(5, &said), LEAST_OUTPUT);
+        said["stopReason"] = json!("aborted");
+        assert_eq!(with_summary(5, &said), 8192);
     }
 }
