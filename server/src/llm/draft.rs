@@ -1,5 +1,6 @@
 //! The assistant message that is being streamed, and what there is to report about it.
 
+use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sampi_protocol::data::{
@@ -19,7 +20,7 @@ pub(crate) struct Draft {
     model: Model,
     started: bool,
     open: Vec<OpenBlock>,
-    updates: Vec<StreamUpdate>,
+    updates: VecDeque<StreamUpdate>,
 }
 
 /// A block whose end has not been reported.
@@ -41,13 +42,13 @@ impl Draft {
             timestamp: now(),
             ..AssistantMessage::default()
         };
-        Self { message, model: model.clone(), started: false, open: Vec::new(), updates: Vec::new() }
+        Self { message, model: model.clone(), started: false, open: Vec::new(), updates: VecDeque::new() }
     }
 
     /// The response began. Only the first call counts.
     pub(crate) fn start(&mut self) {
         if !std::mem::replace(&mut self.started, true) {
-            self.updates.push(StreamUpdate::Start(Box::new(self.message.clone())));
+            self.updates.push_back(StreamUpdate::Start(Box::new(self.message.clone())));
         }
     }
 
@@ -198,9 +199,14 @@ impl Draft {
         }
     }
 
-    /// Takes the updates that were not taken yet.
-    pub(crate) fn take_updates(&mut self) -> std::vec::Drain<'_, StreamUpdate> {
-        self.updates.drain(..)
+    /// Takes the first update that was not taken yet.
+    pub(crate) fn next_update(&mut self) -> Option<StreamUpdate> {
+        self.updates.pop_front()
+    }
+
+    /// True when there are updates that were not taken yet.
+    pub(crate) fn has_updates(&self) -> bool {
+        !self.updates.is_empty()
     }
 
     /// Ends the message with this stop reason. Blocks that are still open are closed silently.
@@ -245,7 +251,7 @@ impl Draft {
     }
 
     fn report(&mut self, event: Event) {
-        self.updates.push(StreamUpdate::Event { event, usage: self.message.usage.clone() });
+        self.updates.push_back(StreamUpdate::Event { event, usage: self.message.usage.clone() });
     }
 }
 

@@ -286,10 +286,13 @@ struct Outlet<'a> {
 
 impl Outlet<'_> {
     async fn flush(&mut self, draft: &mut Draft) {
-        for update in draft.take_updates() {
-            if self.open && self.updates.send(update).await.is_err() {
-                // The answer itself is still wanted.
-                self.open = false;
+        while draft.has_updates() {
+            // An update is taken when there is room for it: an abort that ends the wait loses none.
+            let room = if self.open { self.updates.reserve().await.ok() } else { None };
+            // When nobody reads, the answer itself is still wanted.
+            self.open = room.is_some();
+            if let (Some(update), Some(room)) = (draft.next_update(), room) {
+                room.send(update);
             }
         }
     }
@@ -339,5 +342,36 @@ fn shorten(text: String) -> String {
     match text.char_indices().nth(MAX_ERROR_CHARS) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sampi_protocol::data::ThinkingLevel;
+    use serde_json::json;
+
+    use super::*;
+    use crate::llm::testing::{model, request, short, user};
+
+    #[tokio::test]
+    async fn an_abort_while_updates_wait_for_a_slow_reader_loses_none_of_them() {
+        let request = request(model("x", json!({})), ThinkingLevel::Off, json!([user("q")]));
+        let mut draft = Draft::new(&request);
+        draft.start();
+        let block = draft.begin_text();
+        draft.append(block, "a");
+        draft.append(block, "b");
+        let (updates, mut reader) = tokio::sync::mpsc::channel(1);
+        let mut outlet = Outlet { updates: &updates, open: true };
+        let mut seen = Vec::new();
+        while draft.has_updates() {
+            tokio::select! {
+                biased;
+                () = outlet.flush(&mut draft) => {}
+                () = std::future::ready(()) => {}
+            }
+            seen.push(short(&reader.try_recv().unwrap()));
+        }
+        assert_eq!(seen, ["start 0", "text_start 0", "text_delta 0 a", "text_delta 0 b"]);
     }
 }

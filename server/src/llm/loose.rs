@@ -25,16 +25,18 @@ impl<'a> Loose<'a> {
         {
             return Cow::Borrowed(inner);
         }
-        match serde_json::from_str(json) {
+        let value = serde_json::from_str(json).or_else(|_| {
+            // A surrogate that stands alone.
+            super::partial_json::lossy_value(json)
+        });
+        match value {
             Ok(Value::String(text)) => Cow::Owned(text),
             Ok(Value::Array(parts)) => {
                 let texts = parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str));
                 Cow::Owned(texts.collect())
             }
             Ok(Value::Null) => Cow::Borrowed(""),
-            Ok(_) => Cow::Borrowed(json),
-            // A surrogate that stands alone.
-            Err(_) => Cow::Owned(super::partial_json::lossy_string(json)),
+            Ok(_) | Err(_) => Cow::Borrowed(json),
         }
     }
 }
@@ -51,6 +53,8 @@ mod tests {
             (r#""\ud83d x""#, "\u{fffd} x"),
             (r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#, "ab"),
             (r#"{"path":"x"}"#, r#"{"path":"x"}"#),
+            (r#"[{"text":"a\ud83d"},{"text":"b"}]"#, "a\u{fffd}b"),
+            (r#"{"path":"\ud83d"}"#, r#"{"path":"\ud83d"}"#),
             ("7", "7"),
         ] {
             let value: Loose<'_> = serde_json::from_str(json).unwrap();

@@ -31,9 +31,9 @@ pub(crate) fn parse_arguments(text: &str) -> Arguments {
     Arguments { values: Map::new(), error: Some(format!("{problem}\n\nReceived arguments:\n{text}")) }
 }
 
-/// Reads a JSON string that may hold surrogates that stand alone; they become U+FFFD.
-pub(crate) fn lossy_string(json: &str) -> String {
-    serde_json::from_str(&repair(json)).unwrap_or_default()
+/// Reads JSON whose strings may hold surrogates that stand alone; they become U+FFFD.
+pub(crate) fn lossy_value(json: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(&repair(json))
 }
 
 fn read(text: &str) -> Result<Value, String> {

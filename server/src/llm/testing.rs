@@ -92,7 +92,7 @@ pub(crate) fn replay(
         ControlFlow::Break(Err(fault)) => Err(fault),
         ControlFlow::Break(Ok(())) | ControlFlow::Continue(()) => decoder.ended(&mut draft),
     };
-    let updates = draft.take_updates().map(|update| short(&update)).collect();
+    let updates = std::iter::from_fn(|| draft.next_update()).map(|update| short(&update)).collect();
     let completion = match end {
         Ok(stop) => draft.complete(request, stop, None),
         Err(fault) => draft.complete(

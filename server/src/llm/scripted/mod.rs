@@ -131,7 +131,7 @@ impl Provider for Scripted {
                 }
                 Err(End::Cancelled) => {
                     draft.end_all();
-                    for update in draft.take_updates() {
+                    while let Some(update) = draft.next_update() {
                         // A reader that is gone or stuck must not keep an abort from ending.
                         let _ = updates.try_send(update);
                     }
@@ -280,12 +280,16 @@ impl Player<'_> {
     }
 
     async fn flush(&mut self) -> Result<(), End> {
-        for update in self.draft.take_updates() {
-            tokio::select! {
+        while self.draft.has_updates() {
+            // An update is taken when there is room for it: an abort that ends the wait loses none.
+            let room = tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return Err(End::Cancelled),
-                // Without a reader the answer itself is still wanted.
-                _ = self.updates.send(update) => {}
+                room = self.updates.reserve() => room.ok(),
+            };
+            // When nobody reads, the answer itself is still wanted.
+            if let (Some(update), Some(room)) = (self.draft.next_update(), room) {
+                room.send(update);
             }
         }
         Ok(())

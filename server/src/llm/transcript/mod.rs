@@ -188,10 +188,38 @@ struct Reader<'a> {
     foreign_id: ForeignId,
 }
 
+/// The ids of the calls of a conversation.
+#[derive(Default)]
+struct CallIds {
+    taken: HashSet<String>,
+    /// For an id that was wanted again, the number that was tried last.
+    tried: HashMap<String, usize>,
+}
+
+impl CallIds {
+    /// An id that no call has yet. Some servers number the calls of each answer anew, which other APIs
+    /// refuse.
+    fn unique(&mut self, id: String, foreign_id: ForeignId) -> String {
+        if !self.taken.contains(&id) {
+            return id;
+        }
+        let tried = self.tried.entry(id.clone()).or_insert(1);
+        // The number stands in front, as some ids are cut at their end.
+        let mut others = (*tried + 1..=self.taken.len() + 2).map(|n| (n, foreign_id(&format!("{n}_{id}"))));
+        match others.find(|(_, other)| !self.taken.contains(other)) {
+            Some((n, other)) => {
+                *tried = n;
+                other
+            }
+            None => id,
+        }
+    }
+}
+
 impl<'a> Reader<'a> {
     fn turns(&self, messages: &[&'a AgentMessage]) -> Vec<Turn<'a>> {
         let mut turns = Vec::with_capacity(messages.len());
-        let mut ids = HashSet::new();
+        let mut ids = CallIds::default();
         let mut rest = messages;
         while let Some((&message, after)) = rest.split_first() {
             rest = after;
@@ -258,7 +286,7 @@ impl<'a> Reader<'a> {
         &self,
         answer: &'a AssistantMessage,
         after: &[&'a AgentMessage],
-        ids: &mut HashSet<String>,
+        ids: &mut CallIds,
         turns: &mut Vec<Turn<'a>>,
     ) {
         let own = answer.model == self.model.id
@@ -287,9 +315,9 @@ impl<'a> Reader<'a> {
                     let id = if own {
                         Cow::Borrowed(call.id.as_str())
                     } else {
-                        Cow::Owned(self.unique_foreign_id(call.id.as_str(), ids))
+                        Cow::Owned(ids.unique((self.foreign_id)(call.id.as_str()), self.foreign_id))
                     };
-                    ids.insert(id.clone().into_owned());
+                    ids.taken.insert(id.clone().into_owned());
                     calls.push((call, id.clone()));
                     parts.push(AssistantPart::ToolCall {
                         id,
@@ -304,17 +332,6 @@ impl<'a> Reader<'a> {
         }
         turns.push(Turn::Assistant(parts));
         self.results(calls, after, turns);
-    }
-
-    /// Some servers number the calls of each answer anew, which other APIs refuse.
-    fn unique_foreign_id(&self, id: &str, taken: &HashSet<String>) -> String {
-        let first = (self.foreign_id)(id);
-        if !taken.contains(&first) {
-            return first;
-        }
-        // The number stands in front, as some ids are cut at their end.
-        let mut others = (2..=taken.len() + 2).map(|n| (self.foreign_id)(&format!("{n}_{first}")));
-        others.find(|id| !taken.contains(id)).unwrap_or(first)
     }
 
     fn results(

@@ -153,6 +153,24 @@ fn every_call_has_a_result_behind_it_and_every_result_a_call() {
         turns(json!({}), json!([one(), result("c1", text("a")), one(), result("c1", text("b"))])),
         ["assistant read:c1", "result c1 a", "assistant read:c1", "result c1 b"]
     );
+    // Another model gets ids that are unique.
+    let other = || {
+        let mut answer = one();
+        answer["model"] = json!("other");
+        answer
+    };
+    let talk: Vec<Value> = (0..3).flat_map(|_| [other(), result("c1", text("a"))]).collect();
+    assert_eq!(
+        turns(json!({}), Value::Array(talk)),
+        [
+            "assistant read:c1",
+            "result c1 a",
+            "assistant read:2_c1",
+            "result 2_c1 a",
+            "assistant read:3_c1",
+            "result 3_c1 a"
+        ]
+    );
 }
 
 #[test]
