@@ -1,4 +1,4 @@
-//! Reading a session file into an index, in one pass and with bounded memory.
+//! Reading a session file into an index, in one pass. Memory is bounded by the longest line.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ const READ_SIZE: usize = 256 * 1024;
 /// A buffer that grew beyond this for a long line is given back after it.
 const KEPT_LINE_SIZE: usize = 1024 * 1024;
 
-/// After this many notes on damage the rest is only counted.
+/// Notes on damaged lines at most. The last one says that there are more.
 const MAX_DIAGNOSTICS: usize = 1000;
 
 /// A note on damage in a session file.
@@ -32,19 +32,30 @@ pub struct Diagnostic {
 
 /// Notes on damage, bounded.
 #[derive(Debug, Default)]
-pub(super) struct Notes(Vec<Diagnostic>);
+pub(super) struct Notes {
+    all: Vec<Diagnostic>,
+    /// True once a note said that there are more.
+    cut: bool,
+}
 
 impl Notes {
     pub(super) fn add(&mut self, line: u64, message: impl Into<String>) {
-        if self.0.len() < MAX_DIAGNOSTICS {
-            self.0.push(Diagnostic { line, message: message.into() });
-        }
+        // What concerns the whole file is always told.
+        let message = match line {
+            1.. if self.cut => return,
+            1.. if self.all.len() >= MAX_DIAGNOSTICS => {
+                self.cut = true;
+                "there is more damage from here on, which is not listed".to_owned()
+            }
+            _ => message.into(),
+        };
+        self.all.push(Diagnostic { line, message });
     }
 
     /// These notes, and what is new in those of a later look at the same file.
     pub(super) fn followed_by(mut self, later: Self) -> Self {
-        for Diagnostic { line, message } in later.0 {
-            if !self.0.iter().any(|known| known.line == line && known.message == message) {
+        for Diagnostic { line, message } in later.all {
+            if !self.all.iter().any(|known| known.line == line && known.message == message) {
                 self.add(line, message);
             }
         }
@@ -52,7 +63,7 @@ impl Notes {
     }
 
     pub(super) fn all(&self) -> &[Diagnostic] {
-        &self.0
+        &self.all
     }
 }
 

@@ -242,3 +242,16 @@ fn a_folder_that_cannot_be_written_is_an_error_that_changes_nothing() {
     assert_eq!(seen(&mut session), ["user:one", "user:two"]);
     assert!(!session.is_saved());
 }
+
+#[test]
+fn notes_on_damage_end_with_one_that_says_so_and_what_concerns_the_file_is_always_told() {
+    let dir = folder();
+    let mut content = one() + &"no record\n".repeat(1500);
+    content += &lines(&[user_line("u9", Some("gone"), "late")]);
+    let session = Session::open(&write(dir.path(), content)).unwrap();
+    let told = session.diagnostics();
+    let about_lines: Vec<_> = told.iter().filter(|note| note.line > 0).collect();
+    assert_eq!(about_lines.len(), 1001);
+    assert!(about_lines.last().unwrap().message.contains("more damage"), "{:?}", about_lines.last());
+    assert!(told.iter().any(|note| note.message.contains("parent that does not exist")));
+}
