@@ -258,3 +258,46 @@ async fn get_entries_since_an_unknown_entry_is_refused() {
     assert!(entries(&daemon, Some(&all["leafId"])).await["entries"].as_array().unwrap().is_empty());
     daemon.finish().await;
 }
+
+#[tokio::test]
+async fn a_change_of_session_that_cannot_be_done_aborts_nothing() {
+    let llm = FakeLlm::start().await;
+    let (daemon, file) = on_a_session(&llm).await;
+    let notes = daemon.workspace().cwd().join("notes.txt");
+    std::fs::write(&notes, "just some notes\n").unwrap();
+    let gate = Gate::new();
+    llm.push(text("One.").wait(&gate));
+    daemon.prompt("first").await;
+    gate.reached().await;
+    daemon.refused(json!({ "type": "switch_session", "sessionPath": notes })).await;
+    let missing = daemon.workspace().cwd().join("nope.jsonl");
+    daemon
+        .refused(json!({ "type": "switch_session", "sessionPath": missing }))
+        .await
+        .assert_code("not_found");
+    daemon.refused(json!({ "type": "fork", "entryId": "nope" })).await;
+    assert_eq!(daemon.state().await["isStreaming"], true);
+    gate.open();
+    assert_eq!(daemon.settled().await["aborted"], false);
+    assert_eq!(session_file(&daemon).await, file);
+    daemon.finish().await;
+    llm.finish();
+}
+
+#[tokio::test]
+async fn a_copy_of_an_opened_session_stands_beside_it_when_new_sessions_are_not_kept() {
+    let llm = FakeLlm::start().await;
+    let daemon = Daemon::builder(&llm).args(["--no-session"]).spawn().await;
+    let folder = daemon.workspace().cwd().join("kept");
+    std::fs::create_dir(&folder).unwrap();
+    let file = folder.join("session.jsonl");
+    std::fs::write(&file, as_lines(&written_by_pi(&daemon.workspace().cwd()))).unwrap();
+    daemon.ok(json!({ "type": "switch_session", "sessionPath": file })).await;
+    daemon.ok(json!({ "type": "clone" })).await;
+    let copy = session_file(&daemon).await;
+    assert_ne!(copy, file);
+    assert_eq!(copy.parent().unwrap(), folder);
+    assert!(copy.is_file());
+    daemon.finish().await;
+    llm.finish();
+}

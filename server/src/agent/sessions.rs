@@ -75,8 +75,22 @@ impl Agent {
             self.done(ticket, Outcome::SessionChanged(result));
             return;
         }
+        // What cannot be done is no reason to abort anything.
+        if let Err(error) = self.check_change(&change) {
+            self.done(ticket, Outcome::SessionChanged(Err(error)));
+            return;
+        }
         self.waiting_changes.push_back((ticket, change));
         self.cancel_run();
+    }
+
+    fn check_change(&self, change: &SessionChange) -> Result<(), AgentError> {
+        match change {
+            SessionChange::Switch { path } => Session::check_file(path)?,
+            SessionChange::Fork { entry } => self.session.check_fork(entry)?,
+            SessionChange::New { .. } | SessionChange::Clone => {}
+        }
+        Ok(())
     }
 
     pub(super) fn start_waiting_session_change(&mut self) {
@@ -99,12 +113,11 @@ impl Agent {
                 session
             }
             SessionChange::Fork { entry } => {
-                let (session, forked) =
-                    self.session.fork_before(&entry, &self.session_dir().unwrap_or_default())?;
+                let (session, forked) = self.session.fork_before(&entry, &self.copies_dir())?;
                 text = Some(forked);
                 session
             }
-            SessionChange::Clone => self.session.clone_branch(&self.session_dir().unwrap_or_default())?,
+            SessionChange::Clone => self.session.clone_branch(&self.copies_dir())?,
         };
         self.flush_bash_messages();
         self.session = session;
@@ -135,6 +148,11 @@ impl Agent {
     /// The folder for new sessions of the working directory; `None` keeps them in memory.
     fn session_dir(&self) -> Option<PathBuf> {
         self.sessions_root.as_ref().map(|root| root.dir(self.session.cwd()))
+    }
+
+    /// The folder for copies of the session; they stand beside it when new sessions are kept in memory.
+    fn copies_dir(&self) -> PathBuf {
+        self.session_dir().or_else(|| self.session.dir().map(Path::to_owned)).unwrap_or_default()
     }
 
     /// A session brings back the tools that it had, unless the user chose others.

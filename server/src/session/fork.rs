@@ -19,13 +19,21 @@ impl Session {
     /// When this session has a file, the new one gets one in `dir`, written at once if it has a
     /// conversation; a session in memory forks in memory.
     pub fn fork_before(&self, entry: &EntryId, dir: &Path) -> Result<(Self, String), SessionError> {
-        let position = self.index.find(entry.as_str()).ok_or(SessionError::NotForkable)?;
-        let node = self.index.node(position).ok_or(SessionError::NotForkable)?;
-        if node.kind != Kind::Message(Role::User) {
-            return Err(SessionError::NotForkable);
-        }
+        let position = self.fork_point(entry)?;
         let text = self.user_text(position).ok_or(SessionError::NotForkable)?;
-        Ok((self.copy_path(node.parent, dir)?, text))
+        let parent = self.index.node(position).and_then(|node| node.parent);
+        Ok((self.copy_path(parent, dir)?, text))
+    }
+
+    /// An error when [`Session::fork_before`] would refuse the entry.
+    pub fn check_fork(&self, entry: &EntryId) -> Result<(), SessionError> {
+        self.fork_point(entry).map(drop)
+    }
+
+    fn fork_point(&self, entry: &EntryId) -> Result<Position, SessionError> {
+        let is_user =
+            |at: &Position| self.index.node(*at).is_some_and(|node| node.kind == Kind::Message(Role::User));
+        self.index.find(entry.as_str()).filter(is_user).ok_or(SessionError::NotForkable)
     }
 
     /// A new session with the active branch.

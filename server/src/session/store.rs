@@ -86,6 +86,15 @@ impl Session {
         Self::open_with(path, Access::Read).inspect(|session| session.warn_of(0))
     }
 
+    /// An error when a file cannot be opened as a session, as far as its header tells.
+    pub fn check_file(path: &Path) -> Result<(), SessionError> {
+        let (header, version) = read_header(&SessionFile::open(path, Access::Read)?)?;
+        if version > SESSION_VERSION.into() {
+            return Err(SessionError::Version { path: path.to_owned(), version });
+        }
+        Self::new(header, Storage::Unsaved { path: path.to_owned() }).check_cwd()
+    }
+
     /// Opens a session file as [`Session::open_or_read`] does; a file that is empty or not there becomes a new session of
     /// `cwd`, written at the first [`Session::save`].
     pub fn open_or_start(path: &Path, cwd: &Path) -> Result<Self, SessionError> {
@@ -108,6 +117,11 @@ impl Session {
     fn open_with(path: &Path, access: Access) -> Result<Self, SessionError> {
         let mut file = SessionFile::open(path, access)?;
         let (mut header, version) = read_header(&file)?;
+        if header.cwd.is_empty() {
+            // An old file does not tell; where the program runs is the best guess.
+            header.cwd =
+                std::env::current_dir().map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
+        }
         let mut storage = match version {
             0..=2 => {
                 header.version = Some(SESSION_VERSION);

@@ -352,3 +352,11 @@ fn names_and_first_messages_are_found_in_large_files_with_long_lines() {
     assert_eq!((list[0].name.as_deref(), list[0].first_message.as_deref()), (Some("late"), Some("first")));
     assert_eq!(list[0].path, path);
 }
+
+#[test]
+fn a_session_that_does_not_tell_its_folder_belongs_to_the_one_the_program_runs_in() {
+    let mut nowhere = header();
+    nowhere["cwd"] = "".into();
+    let session = opened(folder().path(), &[nowhere]);
+    assert_eq!(session.cwd(), std::env::current_dir().unwrap());
+}
