@@ -113,8 +113,8 @@ pub async fn summarise_branch<E>(
 ) -> Result<Summary, E> {
     messages.iter().for_each(|message| files.note(message));
     let mut usage = Usage::default();
-    // Newest first: what does not fit the model's window is the oldest part.
-    let transcript = chunks(messages, limits).pop().unwrap_or_default();
+    // What does not fit the model's window is the oldest part.
+    let transcript = newest(messages, limits);
     let text = answer(prompts::branch(&transcript, instructions), limits, &mut usage, ask).await?;
     Ok(Summary { text: text + &files.text(), usage, details: files.details() })
 }
@@ -133,9 +133,33 @@ async fn answer<E>(
     Ok(reply.text.trim().to_owned())
 }
 
+/// The tokens of a transcript that one request may take.
+fn transcript_budget(limits: SummaryLimits) -> u64 {
+    (limits.context_window * TRANSCRIPT_SHARE / 100).max(SMALLEST_TRANSCRIPT)
+}
+
+/// The transcript of as many of the last messages as one request may take.
+fn newest(messages: &[Shared<AgentMessage>], limits: SummaryLimits) -> String {
+    let budget = transcript_budget(limits);
+    let mut kept: Vec<String> = Vec::new();
+    let mut length = 0;
+    'messages: for text in messages.iter().rev().filter_map(|message| transcript_text::message_text(message))
+    {
+        for piece in pieces(&text, budget).into_iter().rev() {
+            if !kept.is_empty() && estimate_text(length + piece.len()) > budget {
+                break 'messages;
+            }
+            length += piece.len();
+            kept.push(piece.to_owned());
+        }
+    }
+    kept.reverse();
+    kept.join("\n\n")
+}
+
 /// Transcripts of at most the share of the window that one request may take, oldest first.
 fn chunks(messages: &[Shared<AgentMessage>], limits: SummaryLimits) -> Vec<String> {
-    let budget = (limits.context_window * TRANSCRIPT_SHARE / 100).max(SMALLEST_TRANSCRIPT);
+    let budget = transcript_budget(limits);
     let mut chunks: Vec<String> = Vec::new();
     for text in messages.iter().filter_map(|message| transcript_text::message_text(message)) {
         for piece in pieces(&text, budget) {
