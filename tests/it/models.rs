@@ -143,3 +143,16 @@ async fn a_key_comes_from_a_literal_a_variable_or_a_command() {
     }
     llm.finish();
 }
+
+#[tokio::test]
+async fn a_model_whose_map_leaves_no_level_has_none_to_cycle_through() {
+    let llm = FakeLlm::start().await;
+    let none = json!({ "off": null, "minimal": null, "low": null, "medium": null, "high": null, "xhigh": null, "max": null });
+    let models = json!({ "providers": { "mock": { "baseUrl": format!("{}/v1", llm.url()), "api": "openai-completions", "apiKey": "key",
+        "models": [{ "id": "m1", "reasoning": true, "thinkingLevelMap": none }] } } });
+    let daemon = Daemon::builder(&llm).models(models).spawn().await;
+    let levels = daemon.ok(json!({ "type": "get_available_thinking_levels" })).await;
+    assert_eq!(levels, json!({ "levels": [] }));
+    assert_eq!(daemon.ok(json!({ "type": "cycle_thinking_level" })).await, Value::Null);
+    daemon.finish().await;
+}

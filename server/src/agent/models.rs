@@ -84,7 +84,8 @@ impl Agent {
     /// Chooses the next thinking level; `None` when the model cannot think.
     pub fn cycle_thinking_level(&mut self) -> Result<Option<ThinkingLevel>, AgentError> {
         let levels = self.thinking_levels();
-        if !self.model.as_ref().is_some_and(|model| model.reasoning) {
+        // A map of levels can leave none.
+        if levels.is_empty() || !self.model.as_ref().is_some_and(|model| model.reasoning) {
             return Ok(None);
         }
         let next = levels.iter().position(|level| *level == self.thinking).map_or(0, |at| at + 1);
