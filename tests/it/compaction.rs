@@ -554,3 +554,40 @@ async fn a_new_session_during_a_compaction_stops_it_and_nothing_of_it_lands_in_t
     daemon.finish().await;
     llm.finish();
 }
+
+#[tokio::test]
+async fn a_request_for_a_summary_waits_as_long_as_the_provider_asks_and_gives_up_when_that_is_too_long() {
+    let llm = FakeLlm::start().await;
+    let daemon = with_two_exchanges(&llm).await;
+    llm.push(Reply::error(429, "rate_limit_error", "slow down").retry_after(30));
+    let id = daemon.start(json!({ "type": "compact" })).await;
+    let scheduled = daemon.wait_for(json!({ "type": "summarization_retry_scheduled" })).await;
+    assert_eq!(scheduled["delayMs"], 30_000);
+    daemon.ok(json!({ "type": "abort" })).await;
+    assert_eq!(daemon.response(&id).await["code"], "cancelled");
+    llm.push(Reply::error(429, "rate_limit_error", "slow down").retry_after(3600));
+    daemon.refused(json!({ "type": "compact" })).await.assert_says("slow down");
+    assert_eq!(
+        daemon.all(json!({ "type": "summarization_retry_scheduled" })).len(),
+        1,
+        "an hour is too long"
+    );
+    daemon.finish().await;
+    llm.finish();
+}
+
+#[tokio::test]
+async fn a_compaction_during_the_summary_of_a_branch_is_refused() {
+    let llm = FakeLlm::start().await;
+    let daemon = with_two_exchanges(&llm).await;
+    let gate = Gate::new();
+    llm.push(Answer::empty().wait(&gate).text("what was tried"));
+    let alpha = entry_of(&daemon, &hundred("alpha")).await;
+    let id = daemon.start(json!({ "type": "navigate_tree", "targetId": alpha, "summarize": true })).await;
+    gate.reached().await;
+    daemon.refused(json!({ "type": "compact" })).await.assert_code("busy");
+    gate.open();
+    assert_eq!(daemon.response(&id).await["success"], true);
+    daemon.finish().await;
+    llm.finish();
+}

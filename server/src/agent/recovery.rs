@@ -6,19 +6,15 @@ use sampi_protocol::data::{EntryId, StopReason};
 use sampi_protocol::events::{AutoRetryEnd, AutoRetryStart, EntryAppended};
 use tokio::task::JoinHandle;
 
-use super::summaries::RetryPlan;
 use super::{Agent, Inbox, InboxMessage};
+use crate::llm::Failure;
 use crate::resources::settings::Settings;
 use crate::session::NewEntry;
 
 /// The state of retries.
 pub(super) struct Recovery {
     pub(super) enabled: bool,
-    max_retries: u32,
-    base_delay: Duration,
-    max_delay: Duration,
-    /// The longest wait that a provider may ask for; `None` for any.
-    max_requested_delay: Option<Duration>,
+    plan: RetryPlan,
     attempt: u32,
     timer: Option<JoinHandle<()>>,
     /// True when this run has already tried to recover from a context that is too long.
@@ -32,10 +28,12 @@ impl Recovery {
         let retry = settings.retry;
         Self {
             enabled: retry.enabled,
-            max_retries: retry.max_retries,
-            base_delay: retry.base_delay,
-            max_delay: retry.max_delay,
-            max_requested_delay: retry.provider.max_retry_delay,
+            plan: RetryPlan {
+                max_retries: retry.max_retries,
+                base_delay: retry.base_delay,
+                max_delay: retry.max_delay,
+                max_requested_delay: retry.provider.max_retry_delay,
+            },
             attempt: 0,
             timer: None,
             overflow_tried: false,
@@ -53,12 +51,33 @@ impl Recovery {
         self.broken = None;
     }
 
-    /// How a failed request for a summary is sent again.
+    /// How a failed request is sent again.
     pub(super) fn plan(&self) -> RetryPlan {
-        RetryPlan {
-            max_retries: if self.enabled { self.max_retries } else { 0 },
-            base_delay: self.base_delay,
-            max_delay: self.max_delay,
+        RetryPlan { max_retries: if self.enabled { self.plan.max_retries } else { 0 }, ..self.plan }
+    }
+}
+
+/// How often and how fast a failed request is sent again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RetryPlan {
+    pub(super) max_retries: u32,
+    base_delay: Duration,
+    max_delay: Duration,
+    /// The longest wait that a provider may ask for; `None` for any.
+    max_requested_delay: Option<Duration>,
+}
+
+impl RetryPlan {
+    /// How long to wait before the next attempt, after so many of them; `None` when there is none.
+    pub(super) fn delay(&self, attempts: u32, failure: &Failure) -> Option<Duration> {
+        if attempts >= self.max_retries || !failure.kind.is_retryable() {
+            return None;
+        }
+        let backoff = self.base_delay.saturating_mul(2u32.saturating_pow(attempts)).min(self.max_delay);
+        match (failure.retry_after, self.max_requested_delay) {
+            (Some(asked), Some(most)) if asked > most => None,
+            (Some(asked), _) => Some(asked.max(backoff)),
+            (None, _) => Some(backoff),
         }
     }
 }
@@ -90,22 +109,11 @@ impl Agent {
 
     /// How long to wait before the next attempt; `None` when there is none.
     fn retry_delay(&self) -> Option<Duration> {
-        let recovery = &self.recovery;
         let failure = self.run.as_ref()?.last.as_ref()?.failure.as_ref()?;
-        if !recovery.enabled
-            || recovery.broken.is_some()
-            || recovery.attempt >= recovery.max_retries
-            || !failure.kind.is_retryable()
-        {
+        if self.recovery.broken.is_some() {
             return None;
         }
-        let backoff = recovery.base_delay.saturating_mul(2u32.saturating_pow(recovery.attempt));
-        let backoff = backoff.min(recovery.max_delay);
-        match (failure.retry_after, recovery.max_requested_delay) {
-            (Some(asked), Some(most)) if asked > most => None,
-            (Some(asked), _) => Some(asked.max(backoff)),
-            (None, _) => Some(backoff),
-        }
+        self.recovery.plan().delay(self.recovery.attempt, failure)
     }
 
     pub(super) fn wait_for_retry(&mut self) {
@@ -117,7 +125,7 @@ impl Agent {
         self.recovery.attempt += 1;
         self.emit(AutoRetryStart {
             attempt: self.recovery.attempt,
-            max_attempts: self.recovery.max_retries,
+            max_attempts: self.recovery.plan.max_retries,
             delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
             error_message: self.last_error(),
         });

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::compaction::summary_context;
+use super::recovery::RetryPlan;
 use super::run::CANCEL_GRACE;
 use super::{Agent, Inbox, InboxMessage};
 use crate::BoxFuture;
@@ -63,14 +64,6 @@ pub(super) struct SummaryTask {
     source: Source,
     cancel: CancellationToken,
     inbox: mpsc::Sender<Inbox>,
-}
-
-/// How often and how fast a failed request is sent again.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RetryPlan {
-    pub(super) max_retries: u32,
-    pub(super) base_delay: Duration,
-    pub(super) max_delay: Duration,
 }
 
 impl Agent {
@@ -152,13 +145,13 @@ impl SummaryTask {
                     return Ok(SummaryReply { text: message.text(), usage: message.usage });
                 }
             };
-            let retryable = completion.failure.is_some_and(|failure| failure.kind.is_retryable());
-            if !retryable || attempt >= self.retries.max_retries {
+            let delay = completion.failure.and_then(|failure| self.retries.delay(attempt, &failure));
+            let Some(delay) = delay else {
                 self.finish_retries(attempt).await;
                 return Err(SummaryFailure::Failed(error));
-            }
+            };
             attempt += 1;
-            if !self.wait(attempt, error).await {
+            if !self.wait(attempt, delay, error).await {
                 self.finish_retries(attempt).await;
                 return Err(SummaryFailure::Cancelled);
             }
@@ -193,9 +186,7 @@ impl SummaryTask {
         }
     }
 
-    async fn wait(&self, attempt: u32, error_message: String) -> bool {
-        let delay = self.retries.base_delay.saturating_mul(2u32.saturating_pow(attempt - 1));
-        let delay = delay.min(self.retries.max_delay);
+    async fn wait(&self, attempt: u32, delay: Duration, error_message: String) -> bool {
         self.tell(SummarizationRetryScheduled {
             attempt,
             max_attempts: self.retries.max_retries,
