@@ -103,3 +103,38 @@ async fn an_image_that_is_read_goes_to_the_model() {
     daemon.finish().await;
     llm.finish();
 }
+
+#[tokio::test]
+async fn an_abort_refuses_every_prompt_that_is_still_on_its_way_in() {
+    let llm = FakeLlm::start().await;
+    let daemon = Daemon::builder(&llm).spawn().await;
+    let mut chunk = String::new();
+    let commands = [
+        json!({ "id": "p1", "type": "prompt", "message": "look", "images": [block(&noise())] }),
+        json!({ "id": "p2", "type": "prompt", "message": "and then" }),
+        json!({ "id": "s", "type": "steer", "message": "by the way" }),
+        json!({ "id": "a", "type": "abort" }),
+    ];
+    for command in commands {
+        chunk += &format!("{command}\n");
+    }
+    daemon.send_raw(chunk.as_bytes()).await;
+    assert_eq!(daemon.response(&json!("a")).await["success"], true);
+    for id in ["p1", "p2"] {
+        let refused = daemon.response(&json!(id)).await;
+        assert_eq!(
+            (&refused["success"], &refused["code"]),
+            (&json!(false), &json!("cancelled")),
+            "{refused}"
+        );
+    }
+    assert_eq!(
+        daemon.response(&json!("s")).await["data"]["disposition"],
+        "queued",
+        "only starts are aborted"
+    );
+    assert!(daemon.all(json!({ "type": "agent_start" })).is_empty());
+    assert_eq!(daemon.state().await["pendingMessageCount"], 1);
+    daemon.finish().await;
+    llm.finish();
+}

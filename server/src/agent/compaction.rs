@@ -39,6 +39,8 @@ pub(super) enum Then {
     NextTurn(super::link::TurnReply),
     /// The prompt is taken in.
     Prompt(Ticket, crate::extensions::Input),
+    /// The prompt is refused: it was aborted.
+    Refuse(Ticket),
     /// The request that was too long is sent again.
     Retry,
 }
@@ -54,6 +56,11 @@ impl Agent {
     pub fn compact(&mut self, ticket: Ticket, instructions: Option<String>) {
         if self.compaction.is_some() {
             let error = AgentError::Busy("a compaction is already running".to_owned());
+            self.done(ticket, Outcome::Compacted(Err(error)));
+            return;
+        }
+        if self.navigation.is_some() {
+            let error = AgentError::Busy("the tree is being navigated".to_owned());
             self.done(ticket, Outcome::Compacted(Err(error)));
             return;
         }
@@ -192,9 +199,14 @@ impl Agent {
             self.keep_compaction(&active, summary).map_err(|error| SummaryFailure::Failed(error.to_string()))
         });
         let reason = active.reason;
+        // An abort that came when the summary was there already counts for the prompt behind it.
+        let then = match active.then {
+            Then::Prompt(ticket, _) if active.cancel.is_cancelled() => Then::Refuse(ticket),
+            then => then,
+        };
         let error = match kept {
             Ok(result) => {
-                let will_retry = matches!(active.then, Then::Retry);
+                let will_retry = matches!(then, Then::Retry);
                 self.emit(CompactionEnd {
                     reason,
                     result: Some(result.clone()),
@@ -202,7 +214,7 @@ impl Agent {
                     will_retry,
                     error_message: None,
                 });
-                self.after_compaction(active.then, Ok(result));
+                self.after_compaction(then, Ok(result));
                 return;
             }
             Err(SummaryFailure::Cancelled) => {
@@ -220,7 +232,7 @@ impl Agent {
                 AgentError::Failed(text)
             }
         };
-        self.after_compaction(active.then, Err(error));
+        self.after_compaction(then, Err(error));
     }
 
     fn emit_compaction_failed(&mut self, reason: CompactionReason, error: &str) {
@@ -275,17 +287,13 @@ impl Agent {
                 self.note_idle();
             }
             // A run that was ended from outside meanwhile has no next turn.
-            Then::NextTurn(reply) if reply.is_closed() => {}
+            Then::NextTurn(reply) if reply.is_closed() => self.note_idle(),
             Then::NextTurn(reply) => self.begin_next_turn(reply),
-            Then::Prompt(ticket, input) => match result {
-                Err(AgentError::Cancelled(_)) => {
-                    let error =
-                        AgentError::Cancelled("the prompt was aborted before it was accepted".to_owned());
-                    self.done(ticket, Outcome::Accepted(Err(error)));
-                    self.note_idle();
-                }
-                _ => self.start_prompt_now(ticket, input),
-            },
+            Then::Prompt(ticket, input) => self.start_prompt_now(ticket, input),
+            Then::Refuse(ticket) => {
+                self.refuse_aborted_prompt(ticket);
+                self.note_idle();
+            }
             Then::Retry => match result {
                 Ok(_) => self.restart_run(),
                 Err(_) => self.settle(),

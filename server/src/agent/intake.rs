@@ -45,8 +45,15 @@ impl Intake {
         !self.start_cancelled && matches!(self.checking, Some((_, PromptMode::Prompt(_))))
     }
 
-    pub(super) fn cancel_start(&mut self) {
+    /// Cancels the prompts that may start a run. Those that were not looked at yet are given back.
+    fn cancel_starts(&mut self) -> Vec<Ticket> {
         self.start_cancelled = self.checking.is_some();
+        let is_start = |mode: &PromptMode| matches!(mode, PromptMode::Prompt(_));
+        let (starts, others) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|(_, _, mode)| is_start(mode));
+        self.waiting = others;
+        let starts: VecDeque<_> = starts;
+        starts.into_iter().map(|(ticket, ..)| ticket).collect()
     }
 }
 
@@ -60,6 +67,18 @@ impl Agent {
         } else {
             self.accept(ticket, input, mode);
         }
+    }
+
+    /// Cancels the prompts on their way in that may start a run.
+    pub(super) fn cancel_starts(&mut self) {
+        for ticket in self.intake.cancel_starts() {
+            self.refuse_aborted_prompt(ticket);
+        }
+    }
+
+    pub(super) fn refuse_aborted_prompt(&mut self, ticket: Ticket) {
+        let error = AgentError::Cancelled("the prompt was aborted before it was accepted".to_owned());
+        self.done(ticket, Outcome::Accepted(Err(error)));
     }
 
     fn check_next_input(&mut self) {
@@ -88,8 +107,7 @@ impl Agent {
         match verdict {
             InputVerdict::Handled => self.done(ticket, Outcome::Accepted(Ok(Disposition::Handled))),
             InputVerdict::Continue(_) if cancelled && matches!(mode, PromptMode::Prompt(_)) => {
-                let error = AgentError::Cancelled("the prompt was aborted before it was accepted".to_owned());
-                self.done(ticket, Outcome::Accepted(Err(error)));
+                self.refuse_aborted_prompt(ticket);
             }
             InputVerdict::Continue(input) => self.accept(ticket, input, mode),
         }
@@ -160,6 +178,7 @@ impl Agent {
                     tracing::error!(%error, "a refused prompt could not be taken back");
                 }
                 self.done(ticket, Outcome::Accepted(Err(error)));
+                self.note_idle();
             }
         }
     }

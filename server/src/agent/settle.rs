@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use sampi_protocol::Shared;
-use sampi_protocol::data::{AgentMessage, AssistantMessage, CompactionReason, EntryId, StopReason, ToolCall};
+use sampi_protocol::data::{
+    AgentMessage, AssistantMessage, CompactionReason, EntryId, StopReason, ToolCall, ToolResultMessage,
+};
 use sampi_protocol::events::{
     AgentEnd, AgentSettled, AgentStart, MessageEnd, MessageStart, MessageUpdate, SessionDiagnostic,
     ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate, TurnEnd,
@@ -53,6 +55,7 @@ struct Open {
     answer: Option<Box<AssistantMessage>>,
     ended_answer: Option<Shared<AgentMessage>>,
     calls: Vec<ToolCall>,
+    results: Vec<Shared<AgentMessage>>,
 }
 
 impl Agent {
@@ -109,7 +112,7 @@ impl Agent {
     }
 
     pub(super) fn cancel_run(&mut self) {
-        self.intake.cancel_start();
+        self.cancel_starts();
         if let Some(compaction) = &self.compaction {
             compaction.cancel.cancel();
         }
@@ -179,13 +182,10 @@ impl Agent {
                 duration_ms,
             }),
             RunMessage::ToolResults { results, reply } => {
-                let results: Result<Vec<_>, SessionError> =
-                    results.into_iter().map(|result| self.keep(AgentMessage::ToolResult(result))).collect();
-                match results {
-                    Ok(results) => {
-                        self.open(|open| open.calls.clear());
-                        drop(reply.send(results));
-                    }
+                let kept: Result<Vec<_>, SessionError> =
+                    results.into_iter().map(|result| self.keep_result(result)).collect();
+                match kept {
+                    Ok(results) => drop(reply.send(results)),
                     Err(error) => self.break_run(&error.to_string()),
                 }
             }
@@ -249,6 +249,20 @@ impl Agent {
         let message = self.record(message)?;
         self.announce(message.clone());
         Ok(message)
+    }
+
+    /// Keeps the result of a tool call: the call is answered.
+    fn keep_result(&mut self, result: ToolResultMessage) -> Result<Shared<AgentMessage>, SessionError> {
+        let id = result.tool_call_id.clone();
+        let kept = self.keep(AgentMessage::ToolResult(result))?;
+        let result = kept.clone();
+        self.open(|open| {
+            if let Some(at) = open.calls.iter().position(|call| call.id == id) {
+                open.calls.remove(at);
+            }
+            open.results.push(result);
+        });
+        Ok(kept)
     }
 
     /// Announces a message that is already kept.
@@ -375,9 +389,9 @@ impl Agent {
             Some(message) => message,
             None => self.close_answer(open.answer, reason, aborted),
         };
-        let mut results = Vec::new();
+        let mut results = open.results;
         for call in &open.calls {
-            match self.keep(AgentMessage::ToolResult(aborted_result(call))) {
+            match self.keep_result(aborted_result(call)) {
                 Ok(result) => results.push(result),
                 Err(error) => tracing::error!(%error, "the result of a tool call could not be kept"),
             }

@@ -99,12 +99,10 @@ impl Handlers {
             Received::Command { id, command } => {
                 let name = command.name();
                 let kept_id = id.clone();
+                let first_ticket = self.next_ticket;
                 let handled = std::panic::catch_unwind(AssertUnwindSafe(|| self.handle(id, command, out)));
                 if handled.is_err() {
-                    let answered = self.pending.iter().find(|(_, pending)| pending.id == kept_id);
-                    if let Some(ticket) = answered.map(|(ticket, _)| *ticket) {
-                        self.pending.remove(&ticket);
-                    }
+                    self.pending.retain(|ticket, _| ticket.0 < first_ticket);
                     refuse(
                         out,
                         &Refusal {
@@ -203,18 +201,9 @@ impl Handlers {
                 self.agent.export_html(ticket, export.output_path);
             }
             command => {
-                let agent = &mut self.agent;
-                let mut events = Vec::new();
-                let answer = answer_now(agent, command);
+                let answer = answer_now(&mut self.agent, command);
                 // What the command made happen is told before its answer.
-                while let Some(output) = agent.next_output() {
-                    events.push(output);
-                }
-                for output in events {
-                    if let Output::Event(event) = output {
-                        out.write(&event);
-                    }
-                }
+                self.write_outputs(out);
                 answer.write(&mut Answer { out, id: id.as_ref(), command: name });
             }
         }
