@@ -14,6 +14,7 @@ mod paths;
 pub mod process;
 pub mod resources;
 pub mod session;
+mod system_state;
 pub mod tools;
 
 /// A boxed future, for traits that are used as objects.

@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::summaries::{SummaryFailure, SummaryTask};
 use super::{Agent, AgentError, Inbox, InboxMessage, Outcome, Ticket, now_millis};
-use crate::resources::system_prompt::SystemState;
 use crate::session::compaction::estimate::{context_tokens, estimate_tokens};
 use crate::session::compaction::{self, CutInput, Preparation, Summary};
 use crate::session::{NewEntry, SessionError};
+use crate::system_state::SystemState;
 
 const NOTHING_TO_COMPACT: &str = "Nothing to compact (session too small)";
 const ALREADY_COMPACTED: &str = "Already compacted";

@@ -124,9 +124,6 @@ pub enum AgentError {
     /// It was stopped.
     #[error("{0}")]
     Cancelled(String),
-    /// This version cannot do it yet.
-    #[error("{0}")]
-    Unsupported(String),
     /// The model could not do what was asked.
     #[error("{0}")]
     Failed(String),
@@ -380,7 +377,7 @@ impl Agent {
 
     /// Tells the host what was found wrong with the session's file, each once.
     pub fn report_diagnostics(&mut self) {
-        let path = self.session.file().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        let path = self.session_file().unwrap_or_default();
         let news: Vec<SessionDiagnostic> = self
             .session
             .diagnostics()

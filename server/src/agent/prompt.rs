@@ -4,7 +4,8 @@ use sampi_protocol::data::AgentMessage;
 
 use super::{Agent, now_millis};
 use crate::resources::skills::skills_section;
-use crate::resources::system_prompt::{PromptInput, PromptTool, SystemState, build_system, diff_system};
+use crate::resources::system_prompt::{PromptInput, PromptTool, build_system};
+use crate::system_state::{SystemState, diff_system};
 
 impl Agent {
     /// The system message that the transcript needs now: the whole prompt when it has none, what has

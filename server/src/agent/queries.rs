@@ -82,7 +82,7 @@ impl Agent {
         Ok(())
     }
 
-    fn session_file(&self) -> Option<String> {
+    pub(super) fn session_file(&self) -> Option<String> {
         self.session.file().map(|path| path.to_string_lossy().into_owned())
     }
 }

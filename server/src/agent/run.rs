@@ -19,7 +19,7 @@ use crate::llm::{Completion, Failure, FailureKind, StreamUpdate};
 const UPDATE_CAPACITY: usize = 64;
 
 /// How long a provider or a tool may take to obey its cancellation before it is left behind.
-pub(super) const CANCEL_GRACE: Duration = Duration::from_millis(1000);
+const CANCEL_GRACE: Duration = Duration::from_millis(1000);
 
 /// What a run begins with.
 pub(super) enum First {
@@ -103,10 +103,7 @@ async fn answer(
         let provider = Arc::clone(&plan.provider);
         let token = cancel.clone();
         let mut response = tokio::spawn(async move { provider.stream(&request, &updates, &token).await });
-        let deadline = async {
-            cancel.cancelled().await;
-            tokio::time::sleep(CANCEL_GRACE).await;
-        };
+        let deadline = grace_over(cancel);
         tokio::pin!(deadline);
         loop {
             tokio::select! {
@@ -198,6 +195,12 @@ fn join_text(error: tokio::task::JoinError) -> String {
         Ok(panic) => panic_text(panic.as_ref()),
         Err(error) => error.to_string(),
     }
+}
+
+/// Waits until what was cancelled should have ended.
+pub(super) async fn grace_over(cancel: &CancellationToken) {
+    cancel.cancelled().await;
+    tokio::time::sleep(CANCEL_GRACE).await;
 }
 
 /// The text of a panic, for a message.

@@ -7,8 +7,8 @@ use sampi_protocol::data::{EntryId, ThinkingLevel};
 use super::session_shelf::same_file;
 use super::{Agent, AgentError, Inbox, InboxMessage, Outcome, SessionChanged, SessionsRoot, Ticket};
 use crate::extensions::SessionTransition;
-use crate::resources::system_prompt::SystemState;
 use crate::session::{NewSessionOptions, Session, listing};
+use crate::system_state::SystemState;
 
 /// A change of session.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -426,7 +426,7 @@ impl Agent {
         started: bool,
     ) -> Shared<AgentMessage> {
         tracing::error!(%error, "the end of the run could not be kept");
-        let path = self.session.file().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        let path = self.session_file().unwrap_or_default();
         let what = format!("the last answer is not in the file: {error}");
         self.emit(SessionDiagnostic { path, line: None, message: what });
         let message = Shared::new(AgentMessage::Assistant(message));

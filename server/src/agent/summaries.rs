@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::compaction::summary_context;
 use super::recovery::RetryPlan;
-use super::run::CANCEL_GRACE;
+use super::run::grace_over;
 use super::{Agent, Inbox, InboxMessage};
 use crate::BoxFuture;
 use crate::llm::{Completion, Credentials, ModelRequest, Provider, RequestOptions};
@@ -73,10 +73,7 @@ impl Agent {
         cancel: CancellationToken,
         source: Source,
     ) -> Result<SummaryTask, String> {
-        let model = self.model.clone().ok_or_else(|| "no model is chosen".to_owned())?;
-        let provider = self.providers.get(&model.api).ok_or_else(|| {
-            format!("the API \"{}\" of {}/{} is not supported", model.api, model.provider, model.id)
-        })?;
+        let (model, provider) = self.model_and_provider()?;
         Ok(SummaryTask {
             thinking: model.clamp_thinking(self.thinking),
             provider,
@@ -171,10 +168,7 @@ impl SummaryTask {
         let (updates, mut received) = mpsc::channel(UPDATE_CAPACITY);
         let response = self.provider.stream(&request, &updates, &self.cancel);
         tokio::pin!(response);
-        let deadline = async {
-            self.cancel.cancelled().await;
-            tokio::time::sleep(CANCEL_GRACE).await;
-        };
+        let deadline = grace_over(&self.cancel);
         tokio::pin!(deadline);
         loop {
             tokio::select! {

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::link::{GivenUp, RunLink, RunMessage, TurnPlan};
 use super::now_millis;
-use super::run::{CANCEL_GRACE, panic_text};
+use super::run::{grace_over, panic_text};
 use crate::extensions::{Extension, ToolVerdict};
 use crate::tools::{
     ProgressSink, Tool, ToolContext, ToolError, invalid_arguments, prepare_call, tool_not_found,
@@ -155,10 +155,6 @@ async fn run_one(
     let started = Instant::now();
     let cancel = context.cancel.clone();
     let mut task = tokio::spawn(async move { tool.run(arguments, &context).await });
-    let deadline = async {
-        cancel.cancelled().await;
-        tokio::time::sleep(CANCEL_GRACE).await;
-    };
     let result = tokio::select! {
         biased;
         joined = &mut task => joined.unwrap_or_else(|error| {
@@ -168,7 +164,7 @@ async fn run_one(
             };
             Err(ToolError::new(text))
         }),
-        () = deadline => {
+        () = grace_over(&cancel) => {
             task.abort();
             Err(ToolError::new(ABORTED_TEXT))
         }

@@ -1,11 +1,13 @@
 //! The beginning of a turn: what is delivered, and what the request is made of.
 
-use sampi_protocol::data::ThinkingLevel;
+use std::sync::Arc;
+
+use sampi_protocol::data::{Model, ThinkingLevel};
 use sampi_protocol::events::TurnStart;
 
 use super::Agent;
 use super::link::TurnPlan;
-use crate::llm::{Credentials, ModelRequest, RequestOptions};
+use crate::llm::{Credentials, ModelRequest, Provider, RequestOptions};
 use crate::resources::paths::PROCESS_MARKERS;
 use crate::tools::{ImageSettings, ShellSettings};
 
@@ -26,10 +28,7 @@ impl Agent {
     }
 
     fn plan_turn(&mut self) -> Result<Box<TurnPlan>, String> {
-        let model = self.model.clone().ok_or_else(|| "no model is chosen".to_owned())?;
-        let provider = self.providers.get(&model.api).ok_or_else(|| {
-            format!("the API \"{}\" of {}/{} is not supported", model.api, model.provider, model.id)
-        })?;
+        let (model, provider) = self.model_and_provider()?;
         let messages = self.session.context().messages.iter().map(|kept| kept.message.clone()).collect();
         let thinking = model.clamp_thinking(self.thinking);
         let images = self.settings.images;
@@ -54,6 +53,15 @@ impl Agent {
         }))
     }
 
+    /// The chosen model and what speaks its API.
+    pub(super) fn model_and_provider(&self) -> Result<(Model, Arc<dyn Provider>), String> {
+        let model = self.model.clone().ok_or_else(|| "no model is chosen".to_owned())?;
+        let provider = self.providers.get(&model.api).ok_or_else(|| {
+            format!("the API \"{}\" of {}/{} is not supported", model.api, model.provider, model.id)
+        })?;
+        Ok((model, provider))
+    }
+
     /// The options of every request.
     pub(super) fn request_options(&self) -> RequestOptions {
         RequestOptions {
@@ -75,11 +83,10 @@ impl Agent {
 
     /// The variables that describe the session to the commands that the model runs.
     fn shell_environment(&self, thinking: ThinkingLevel) -> Vec<(String, Option<String>)> {
-        let file = self.session.file().map(|path| path.to_string_lossy().into_owned());
         let model = self.model.as_ref();
         [
             ("PI_SESSION_ID", Some(self.session.id().to_string())),
-            ("PI_SESSION_FILE", file),
+            ("PI_SESSION_FILE", self.session_file()),
             ("PI_PROVIDER", model.map(|model| model.provider.clone())),
             ("PI_MODEL", model.map(|model| model.id.clone())),
             ("PI_REASONING_LEVEL", Some(thinking.as_str().to_owned())),

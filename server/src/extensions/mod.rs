@@ -4,7 +4,6 @@
 //! calls its extensions in order. The default of every point is to do nothing.
 
 use sampi_protocol::Shared;
-use sampi_protocol::commands::Disposition;
 use sampi_protocol::data::{AgentMessage, ContentBlock, ImageContent, ToolCall, ToolOutput};
 
 use crate::BoxFuture;
@@ -26,15 +25,8 @@ pub struct Input {
 pub enum InputVerdict {
     /// Go on with this message, possibly changed.
     Continue(Input),
-    /// The extension consumed it; see [`Disposition::Handled`].
+    /// The extension consumed it; the prompt is answered as handled.
     Handled,
-}
-
-impl InputVerdict {
-    /// The disposition, when the message goes no further.
-    pub fn disposition(&self) -> Option<Disposition> {
-        matches!(self, Self::Handled).then_some(Disposition::Handled)
-    }
 }
 
 /// What an extension says of a tool call.

@@ -32,14 +32,9 @@ impl Signal {
 }
 
 /// The signals that come.
-pub struct Signals(Option<mpsc::Receiver<Signal>>);
+pub struct Signals(mpsc::Receiver<Signal>);
 
 impl Signals {
-    /// No signal ever comes; for a mode that runs inside another program.
-    pub fn none() -> Self {
-        Self(None)
-    }
-
     /// The signals of the process.
     pub fn of_process() -> std::io::Result<Self> {
         let (sender, signals) = mpsc::channel(4);
@@ -60,17 +55,15 @@ impl Signals {
                 }
             });
         }
-        Ok(Self(Some(signals)))
+        Ok(Self(signals))
     }
 
     /// The next signal. Cancel-safe.
     pub async fn next(&mut self) -> Signal {
-        if let Some(signals) = &mut self.0
-            && let Some(signal) = signals.recv().await
-        {
-            return signal;
+        match self.0.recv().await {
+            Some(signal) => signal,
+            None => std::future::pending().await,
         }
-        std::future::pending().await
     }
 }
 

@@ -32,7 +32,6 @@ mod record;
 mod scan;
 mod stamp;
 mod store;
-mod system;
 #[cfg(test)]
 mod tests;
 

@@ -3,9 +3,8 @@
 use sampi_protocol::Shared;
 use sampi_protocol::data::{
     AgentMessage, BranchSummaryEntry, CompactionEntry, Content, ContextEditEntry, ContextReplacement,
-    CustomEntry, CustomMessageEntry, EntryBase, EntryId, LabelEntry, MessageEntry, ModelChangeEntry,
-    SessionEntry, SessionInfoEntry, SystemMessage, TaggedSystemMessage, ThinkingLevelChangeEntry, Untagged,
-    Usage, UsageEntry,
+    CustomMessageEntry, EntryBase, EntryId, LabelEntry, MessageEntry, ModelChangeEntry, SessionEntry,
+    SessionInfoEntry, SystemMessage, TaggedSystemMessage, ThinkingLevelChangeEntry, Untagged, Usage,
 };
 use serde_json::Value;
 
@@ -25,19 +24,6 @@ pub enum NewEntry {
     ThinkingLevelChange {
         /// The level.
         thinking_level: String,
-    },
-    /// Usage that belongs to no assistant message.
-    Usage {
-        /// What the usage was for, such as `cache_warm`.
-        kind: String,
-        /// The provider's id.
-        provider: String,
-        /// The model's id.
-        model: String,
-        /// Tokens and cost.
-        usage: Usage,
-        /// A qualifier for people.
-        note: Option<String>,
     },
     /// What came before was summarised.
     Compaction {
@@ -75,13 +61,6 @@ pub enum NewEntry {
         usage: Option<Usage>,
         /// Whether an extension made the summary.
         from_hook: Option<bool>,
-    },
-    /// State of an extension; the model never sees it.
-    Custom {
-        /// The extension's name for this kind of entry.
-        custom_type: String,
-        /// The state.
-        data: Option<Value>,
     },
     /// A message of an extension; the model sees it as the user's.
     CustomMessage {
@@ -140,9 +119,6 @@ impl NewEntry {
             Self::ThinkingLevelChange { thinking_level } => {
                 ThinkingLevelChangeEntry { base, thinking_level, extra }.into()
             }
-            Self::Usage { kind, provider, model, usage, note } => {
-                UsageEntry { base, kind, provider, model, usage, note, extra }.into()
-            }
             Self::Compaction {
                 summary,
                 first_kept_entry_id,
@@ -170,7 +146,6 @@ impl NewEntry {
             Self::BranchSummary { from_id, summary, details, usage, from_hook } => {
                 BranchSummaryEntry { base, from_id, summary, details, usage, from_hook, extra }.into()
             }
-            Self::Custom { custom_type, data } => CustomEntry { base, custom_type, data, extra }.into(),
             Self::CustomMessage { custom_type, content, details, display } => {
                 CustomMessageEntry { base, custom_type, content, details, display, extra }.into()
             }

@@ -7,7 +7,6 @@ use sampi_protocol::Shared;
 use sampi_protocol::Unknown;
 use sampi_protocol::data::{AgentMessage, EntryId, SessionEntry};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::index::{Kind, Label, Position, Role, SessionTotals};
 use super::{Session, SessionError};
@@ -56,11 +55,6 @@ impl Session {
     /// The id of the entry at a place in the order of appending.
     pub fn id_at_place(&self, place: usize) -> Option<&EntryId> {
         self.index.node(place).map(|node| &node.id)
-    }
-
-    /// The entry's JSON, byte for byte as it is in the file.
-    pub fn entry_json(&self, id: &str) -> Result<Box<RawValue>, SessionError> {
-        self.body(self.position(id)?)
     }
 
     pub(super) fn entry_at(&self, position: Position) -> Option<Shared<SessionEntry>> {

@@ -140,7 +140,7 @@ fn limits(request: &ModelRequest, transcript: &Transcript<'_>) -> (u64, Option<V
     (max_tokens, Some(thinking), None)
 }
 
-fn tools(request: &ModelRequest, tools: &[&ToolDefinition], mark: Option<&Value>) -> Value {
+fn tools(request: &ModelRequest, tools: &[ToolDefinition], mark: Option<&Value>) -> Value {
     let eager = flag(request, "supportsEagerToolInputStreaming", true);
     let mut list: Vec<Value> = tools.iter().map(|tool| self::tool(tool, eager)).collect();
     if flag(request, "supportsCacheControlOnTools", true)

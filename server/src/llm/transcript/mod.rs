@@ -2,7 +2,6 @@
 //! tools. Knows no vendor.
 
 mod ids;
-mod system;
 mod wording;
 
 use std::borrow::Cow;
@@ -15,6 +14,7 @@ use sampi_protocol::data::{
 use serde_json::{Map, Value};
 
 use super::ModelRequest;
+use crate::system_state::{SystemPrompt, SystemState};
 pub(crate) use ids::safe_id;
 use wording::{ImageOmitted, NO_RESULT};
 
@@ -24,7 +24,7 @@ pub(crate) struct Transcript<'a> {
     /// The system prompt; empty when there is none.
     pub(crate) system: String,
     /// The tools that the model may call now.
-    pub(crate) tools: Vec<&'a ToolDefinition>,
+    pub(crate) tools: Vec<ToolDefinition>,
     /// The conversation. Every tool call is followed by its result, and every result has its call.
     pub(crate) turns: Vec<Turn<'a>>,
 }
@@ -150,7 +150,8 @@ impl<'a> Transcript<'a> {
     /// Reads the context of a request.
     pub(crate) fn new(request: &'a ModelRequest, foreign_id: ForeignId) -> Self {
         let messages: Vec<&AgentMessage> = request.messages.iter().map(|message| &**message).collect();
-        let (system, tools) = system::replay(&messages);
+        let SystemPrompt { text: system, tools } =
+            SystemState::replay(messages.iter().copied()).into_prompt();
         let reader = Reader {
             model: &request.model,
             images: if request.options.block_images {

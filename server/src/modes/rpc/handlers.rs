@@ -440,7 +440,6 @@ fn error_code(error: &AgentError) -> ErrorCode {
         AgentError::NotFound(_) => ErrorCode::NotFound,
         AgentError::Invalid(_) => ErrorCode::InvalidParams,
         AgentError::Cancelled(_) => ErrorCode::Cancelled,
-        AgentError::Unsupported(_) => ErrorCode::Unsupported,
         AgentError::Io(_) => ErrorCode::Io,
         AgentError::Failed(_) => ErrorCode::Internal,
         AgentError::Session(error) => match error {

@@ -5,7 +5,6 @@
 //! model can tell what a later one replaces.
 
 mod sources;
-mod state;
 
 use std::path::Path;
 
@@ -13,7 +12,6 @@ use sampi_protocol::data::{SystemMessage, ToolDefinition};
 use serde_json::{Map, Value};
 
 pub use sources::{PromptError, PromptSources, PromptWish};
-pub use state::{SystemState, diff_system};
 
 /// A tool as the prompt presents it.
 #[derive(Debug, Clone, Copy)]

@@ -3,9 +3,21 @@
 use sampi_protocol::data::{AgentMessage, Content, SystemMessage, ToolDefinition, ToolReference};
 use serde_json::{Map, Value};
 
+/// Between the parts of a prompt.
+const PART_BREAK: &str = "\n\n";
+
+/// A system prompt as a model gets it.
+#[derive(Debug)]
+pub(crate) struct SystemPrompt {
+    /// Its text.
+    pub(crate) text: String,
+    /// The tools, in order.
+    pub(crate) tools: Vec<ToolDefinition>,
+}
+
 /// The prompt and the tools as replaying system messages gives them.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct SystemState {
+pub(crate) struct SystemState {
     content: String,
     sections: Map<String, Value>,
     tools: Vec<ToolDefinition>,
@@ -13,7 +25,7 @@ pub struct SystemState {
 
 impl SystemState {
     /// Replays the system messages among these.
-    pub fn replay<'a>(messages: impl IntoIterator<Item = &'a AgentMessage>) -> Self {
+    pub(crate) fn replay<'a>(messages: impl IntoIterator<Item = &'a AgentMessage>) -> Self {
         let mut state = Self::default();
         for message in messages {
             if let AgentMessage::System(message) = message {
@@ -24,14 +36,14 @@ impl SystemState {
     }
 
     /// Applies one message.
-    pub fn apply(&mut self, message: &SystemMessage) {
+    pub(crate) fn apply(&mut self, message: &SystemMessage) {
         if message.replace == Some(true) {
             *self = Self::default();
         }
         let text = text_of(&message.content);
         if !text.is_empty() {
             if !self.content.is_empty() {
-                self.content.push_str("\n\n");
+                self.content.push_str(PART_BREAK);
             }
             self.content.push_str(&text);
         }
@@ -53,23 +65,26 @@ impl SystemState {
         }
     }
 
-    /// The sections, in order.
-    pub fn sections(&self) -> &Map<String, Value> {
-        &self.sections
+    /// What a model is told: the text, then the sections, and the tools that it may call.
+    pub(crate) fn into_prompt(self) -> SystemPrompt {
+        let sections = self.sections.values().filter_map(Value::as_str);
+        let parts: Vec<&str> =
+            std::iter::once(self.content.as_str()).chain(sections).filter(|part| !part.is_empty()).collect();
+        SystemPrompt { text: parts.join(PART_BREAK), tools: self.tools }
     }
 
     /// The tools, in order.
-    pub fn tools(&self) -> &[ToolDefinition] {
+    pub(crate) fn tools(&self) -> &[ToolDefinition] {
         &self.tools
     }
 
     /// True when nothing was said yet.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// One message that gives this state from nothing.
-    pub fn to_message(&self, timestamp: u64) -> SystemMessage {
+    pub(crate) fn to_message(&self, timestamp: u64) -> SystemMessage {
         SystemMessage {
             content: Content::Text(self.content.clone()),
             sections: (!self.sections.is_empty()).then(|| self.sections.clone()),
@@ -82,7 +97,7 @@ impl SystemState {
 
 /// The message that turns the current state into what `wanted` declares from nothing. `None` when they
 /// are the same.
-pub fn diff_system(current: &SystemState, wanted: &SystemMessage) -> Option<SystemMessage> {
+pub(crate) fn diff_system(current: &SystemState, wanted: &SystemMessage) -> Option<SystemMessage> {
     let mut target = SystemState::default();
     target.apply(wanted);
     if current.is_empty() {
@@ -157,12 +172,12 @@ mod tests {
         state.apply(&message(json!({ "content": "", "timestamp": 2,
             "sections": { "skills": null, "cwd": "d" }, "toolsRemoved": [{ "name": "read" }],
             "toolsAdded": [tool("bash", "2"), tool("ls", "1")] })));
-        assert_eq!(serde_json::to_value(state.sections()).unwrap(), json!({ "preamble": "p", "cwd": "d" }));
+        assert_eq!(serde_json::to_value(&state.sections).unwrap(), json!({ "preamble": "p", "cwd": "d" }));
         let tools: Vec<_> =
             state.tools().iter().map(|tool| format!("{} {}", tool.name, tool.description)).collect();
         assert_eq!(tools, ["bash 2", "ls 1"]);
         state.apply(&message(json!({ "content": "new", "replace": true, "timestamp": 3 })));
-        assert!(state.sections().is_empty() && state.tools().is_empty() && !state.is_empty());
+        assert!(state.sections.is_empty() && state.tools().is_empty() && !state.is_empty());
     }
 
     #[test]
