@@ -169,7 +169,8 @@ async fn cancelling_in_the_middle_keeps_what_came_over_every_api() {
     let mistral = json!({ "choices": [{ "index": 0, "delta": { "content": "part" } }] });
     for (api, events, text) in [
         ("openai-responses", vec![added, delta], "Request was aborted"),
-        ("google-generative-ai", vec![gemini], "This operation was aborted"),
+        ("google-generative-ai", vec![gemini.clone()], "This operation was aborted"),
+        ("google-vertex", vec![gemini], "This operation was aborted"),
         ("mistral-conversations", vec![mistral], "This operation was aborted"),
     ] {
         let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();

@@ -1,10 +1,11 @@
 //! The request in the terms of the Messages API.
 
 use sampi_protocol::data::{ThinkingLevel, ToolDefinition};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 
 use crate::llm::exchange::{Fault, json_post};
+use crate::llm::headers::{Headers, bearer, header, json_headers, key_header};
 use crate::llm::http::Post;
 use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, tool_results};
 use crate::llm::{CacheRetention, ModelRequest, budget};
@@ -40,24 +41,17 @@ fn flag(request: &ModelRequest, name: &str, default: bool) -> bool {
     given.unwrap_or(default)
 }
 
-pub(super) fn headers(request: &ModelRequest, body: &Value) -> Vec<(String, SecretString)> {
-    let mut headers: Vec<(String, SecretString)> = Vec::new();
-    let mut add = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned().into()));
-    add("accept", "application/json");
-    add("content-type", "application/json");
-    add("anthropic-version", VERSION);
+pub(super) fn headers(request: &ModelRequest, body: &Value) -> Headers {
+    let mut headers = json_headers("application/json");
+    headers.push(header("anthropic-version", VERSION));
 
     let mut betas = Vec::new();
-    if let Some(key) = request.credentials.api_key.as_ref().map(|key| key.expose_secret()) {
-        let oauth = key.starts_with(OAUTH_KEY);
-        if oauth {
+    match &request.credentials.api_key {
+        Some(key) if key.expose_secret().starts_with(OAUTH_KEY) => {
             betas.push(OAUTH);
+            headers.push(bearer(key));
         }
-        if oauth || request.credentials.bearer {
-            add("authorization", &format!("Bearer {key}"));
-        } else {
-            add("x-api-key", key);
-        }
+        _ => headers.extend(key_header(&request.credentials, "x-api-key")),
     }
     if body.get("tools").is_some() && !flag(request, "supportsEagerToolInputStreaming", true) {
         betas.push(FINE_GRAINED_TOOLS);
@@ -66,7 +60,7 @@ pub(super) fn headers(request: &ModelRequest, body: &Value) -> Vec<(String, Secr
         betas.push(INTERLEAVED_THINKING);
     }
     if !betas.is_empty() {
-        add("anthropic-beta", &betas.join(","));
+        headers.push(header("anthropic-beta", &betas.join(",")));
     }
 
     let openrouter = request.model.base_url.contains("openrouter.ai");
@@ -76,7 +70,8 @@ pub(super) fn headers(request: &ModelRequest, body: &Value) -> Vec<(String, Secr
     {
         let format = request.model.compat.as_ref().and_then(|compat| compat.get("sessionAffinityFormat"));
         let by_session = openrouter || format.and_then(Value::as_str) == Some("openrouter");
-        add(if by_session { "x-session-id" } else { "x-session-affinity" }, session);
+        let name = if by_session { "x-session-id" } else { "x-session-affinity" };
+        headers.push(header(name, session));
     }
     headers.extend(request.credentials.headers.iter().cloned());
     headers

@@ -1,10 +1,10 @@
 //! The request in the terms of Mistral's API.
 
 use sampi_protocol::data::ThinkingLevel;
-use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
 use crate::llm::exchange::{Fault, json_post};
+use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
 use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn};
 use crate::llm::{CacheRetention, ModelRequest, budget};
@@ -28,17 +28,10 @@ fn cached_session(request: &ModelRequest) -> Option<&String> {
     options.session_id.as_ref().filter(|_| options.cache_retention != CacheRetention::None)
 }
 
-pub(super) fn headers(request: &ModelRequest) -> Vec<(String, SecretString)> {
-    let mut headers: Vec<(String, SecretString)> = vec![
-        ("accept".into(), "text/event-stream".to_owned().into()),
-        ("content-type".into(), "application/json".to_owned().into()),
-    ];
-    if let Some(key) = &request.credentials.api_key {
-        headers.push(("authorization".into(), format!("Bearer {}", key.expose_secret()).into()));
-    }
-    if let Some(session) = cached_session(request) {
-        headers.push(("x-affinity".into(), session.clone().into()));
-    }
+pub(super) fn headers(request: &ModelRequest) -> Headers {
+    let mut headers = json_headers("text/event-stream");
+    headers.extend(request.credentials.api_key.as_ref().map(bearer));
+    headers.extend(cached_session(request).map(|session| header("x-affinity", session)));
     headers.extend(request.credentials.headers.iter().cloned());
     headers
 }
