@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers, key_header};
 use crate::llm::http::Post;
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, tool_results};
+use crate::llm::transcript::{
+    AssistantPart, Crowd, ImageLimits, Part, ToolTurn, Transcript, Turn, tool_results,
+};
 use crate::llm::{CacheRetention, ModelRequest, budget};
 
 /// The version of the API that this is written for.
@@ -27,6 +29,21 @@ const OAUTH_KEY: &str = "sk-ant-oat";
 
 /// Longest id of a tool call.
 const MAX_CALL_ID: usize = 64;
+
+/// What the API takes: <https://platform.claude.com/docs/en/build-with-claude/vision#general-limits> and
+/// <https://platform.claude.com/docs/en/api/overview#request-size-limits>
+const IMAGES: ImageLimits = ImageLimits {
+    per_message: None,
+    // 100 for models with a context of 200,000 tokens, more for others, of which the catalogue knows.
+    per_request: Some(100),
+    // 32 MB for the standard endpoints.
+    request_bytes: Some(32 * 1024 * 1024),
+    // 5 MB an image; the API counts its base64.
+    image_bytes: Some(5 * 1024 * 1024),
+    // 8000 by 8000 pixels, and 2000 by 2000 with more than 20 images in the request.
+    side: Some(8000),
+    crowd: Some(Crowd { above: 20, side: 2000 }),
+};
 
 /// The request, ready to be sent.
 pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
@@ -79,7 +96,7 @@ pub(super) fn headers(request: &ModelRequest, body: &Value) -> Headers {
 
 /// The body, its fields in the order in which Pi has them.
 pub(super) fn body(request: &ModelRequest) -> Value {
-    let transcript = Transcript::new(request, foreign_id);
+    let transcript = Transcript::new(request, foreign_id, IMAGES);
     let mark = cache_mark(request);
     let (max_tokens, thinking, effort) = limits(request, &transcript);
     let mut body = Map::new();

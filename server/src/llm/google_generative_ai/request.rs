@@ -8,7 +8,9 @@ use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, header, key_header};
 use crate::llm::http::Post;
 use crate::llm::percent::percent_encoded;
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, safe_id, tool_results};
+use crate::llm::transcript::{
+    AssistantPart, ImageLimits, Part, ToolTurn, Transcript, Turn, safe_id, tool_results,
+};
 use crate::llm::{ModelRequest, budget};
 
 /// The header that a key is sent in.
@@ -20,9 +22,18 @@ const MAX_CALL_ID: usize = 64;
 /// What Google documents as the signature of calls that another model made.
 const FOREIGN_CALL_SIGNATURE: &str = "skip_thought_signature_validator";
 
+/// What the Gemini API takes: <https://ai.google.dev/gemini-api/docs/image-understanding>
+pub(super) const IMAGES: ImageLimits = ImageLimits {
+    // "a maximum of 3,600 image files per request".
+    per_request: Some(3600),
+    // 20 MB for a request with images in it.
+    request_bytes: Some(20 * 1024 * 1024),
+    ..ImageLimits::NONE
+};
+
 /// The request, ready to be sent.
 pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
-    json_post(url(request), headers(request), &body(request)?)
+    json_post(url(request), headers(request), &body(request, IMAGES)?)
 }
 
 fn url(request: &ModelRequest) -> String {
@@ -45,9 +56,9 @@ pub(super) fn headers(request: &ModelRequest) -> Headers {
     headers
 }
 
-/// The body, its fields in the order in which Pi has them.
-pub(crate) fn body(request: &ModelRequest) -> Result<Value, Fault> {
-    let transcript = Transcript::new(request, foreign_id);
+/// The body, its fields in the order in which Pi has them. `limits` are those of the service.
+pub(crate) fn body(request: &ModelRequest, limits: ImageLimits) -> Result<Value, Fault> {
+    let transcript = Transcript::new(request, foreign_id, limits);
     let mut body = Map::new();
     body.insert("contents".into(), Value::Array(contents(request, &transcript)));
     if !transcript.system.is_empty() {

@@ -10,6 +10,7 @@ use super::exchange::{Fault, exchange, json_post};
 use super::google_generative_ai::{Decoder, KEY_HEADER, body};
 use super::headers::{bearer, header, key_header};
 use super::http::{Http, Patience, Post};
+use super::transcript::{ImageLimits, as_base64};
 use super::{Completion, FailureKind, ModelRequest, Provider, UpdateSink, redact};
 use crate::BoxFuture;
 use credentials::{Access, Place, Tokens};
@@ -20,6 +21,16 @@ pub const API: &str = "google-vertex";
 
 /// The project that pays for a request and whose quota it counts for.
 const QUOTA_HEADER: &str = "x-goog-user-project";
+
+/// What Vertex AI takes:
+/// <https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/image-understanding#supported_models>
+const IMAGES: ImageLimits = ImageLimits {
+    // "Maximum images per prompt: 3,000".
+    per_request: Some(3000),
+    // "Maximum file size per file for inline data: 7 MB".
+    image_bytes: Some(as_base64(7_000_000)),
+    ..ImageLimits::NONE
+};
 
 /// Speaks `google-vertex`.
 #[derive(Debug, Clone)]
@@ -105,7 +116,7 @@ fn post(request: &ModelRequest, access: Option<&Access>) -> Result<Post, Fault> 
         headers.extend(access.quota_project.as_ref().map(|project| header(QUOTA_HEADER, project)));
     }
     headers.extend(request.credentials.headers.iter().cloned());
-    json_post(url, headers, &body(request)?)
+    json_post(url, headers, &body(request, IMAGES)?)
 }
 
 #[cfg(test)]

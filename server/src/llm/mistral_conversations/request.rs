@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn};
+use crate::llm::transcript::{
+    AssistantPart, ImageLimits, Part, ToolTurn, Transcript, Turn, UserTurn, as_base64,
+};
 use crate::llm::{CacheRetention, ModelRequest, budget};
 
 /// Ids of calls have this many letters and digits, no more and no fewer.
@@ -14,6 +16,15 @@ const CALL_ID_LENGTH: usize = 9;
 
 /// The digits of an id that is made from a hash.
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+
+/// What the API takes: <https://docs.mistral.ai/capabilities/vision/#faq>
+const IMAGES: ImageLimits = ImageLimits {
+    // "The maximum number images per request via API is 8."
+    per_request: Some(8),
+    // "The current file size limit is 10Mb."
+    image_bytes: Some(as_base64(10_000_000)),
+    ..ImageLimits::NONE
+};
 
 /// The request, ready to be sent.
 pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
@@ -38,7 +49,7 @@ pub(super) fn headers(request: &ModelRequest) -> Headers {
 
 /// The body, its fields in the order in which Pi has them.
 pub(super) fn body(request: &ModelRequest) -> Value {
-    let transcript = Transcript::new(request, foreign_id);
+    let transcript = Transcript::new(request, foreign_id, IMAGES);
     let mut body = Map::new();
     body.insert("model".into(), json!(request.model.id));
     body.insert("stream".into(), json!(true));

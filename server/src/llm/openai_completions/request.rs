@@ -7,6 +7,7 @@ use super::thinking;
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
+use crate::llm::openai_responses::OPENAI_IMAGES;
 use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn, safe_id};
 use crate::llm::{CacheRetention, ModelRequest, budget, sampling};
 
@@ -44,7 +45,7 @@ fn headers(request: &ModelRequest, compat: &Compat) -> Headers {
 pub(super) fn body(request: &ModelRequest, compat: &Compat) -> Value {
     let model = &request.model;
     let options = &request.options;
-    let transcript = Transcript::new(request, foreign_id);
+    let transcript = Transcript::new(request, foreign_id, OPENAI_IMAGES);
     let mut body = Map::new();
     body.insert("model".into(), json!(model.id));
     body.insert("messages".into(), Value::Array(messages(request, compat, &transcript)));

@@ -40,7 +40,7 @@ pub(super) fn headers(request: &ModelRequest, compat: &Compat) -> Headers {
 /// The body, its fields in the order in which Pi has them. `name` is the model's name at the service.
 pub(crate) fn body(request: &ModelRequest, compat: &Compat, name: &str) -> Value {
     let foreign_id = if compat.keeps_call_ids { input::call_part } else { input::whole_id };
-    let transcript = Transcript::new(request, foreign_id);
+    let transcript = Transcript::new(request, foreign_id, compat.images);
     let mut body = Map::new();
     body.insert("model".into(), json!(name));
     body.insert("input".into(), Value::Array(input::items(request, compat, &transcript)));

@@ -1,6 +1,7 @@
 //! A conversation that changes its model goes on, whichever API made the history and whichever gets it:
 //! each request is held against the rules of the vendor that it is sent to.
 
+mod images;
 mod rules;
 
 use sampi_protocol::data::ThinkingLevel;

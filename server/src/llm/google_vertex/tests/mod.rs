@@ -129,7 +129,7 @@ async fn a_request_with_a_key_is_that_of_the_gemini_api_at_another_address() {
     let call = &cloud.calls()[0];
     assert_eq!((call.header("x-goog-api-key"), call.header("x-own")), ("key-1", "1"));
     assert_eq!(call.header("authorization"), "");
-    assert_eq!(call.body, body(&request).unwrap().to_string());
+    assert_eq!(call.body, body(&request, super::IMAGES).unwrap().to_string());
 }
 
 #[tokio::test]
