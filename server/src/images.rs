@@ -102,6 +102,19 @@ pub(crate) fn fit(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
     }
 }
 
+/// Base64 of an image's beginning, which tells its sides in most cases.
+const HEAD_CHARS: usize = 64 * 1024;
+
+/// Width and height of an image in base64, where they can be told.
+pub(crate) fn sides(data: &str) -> Option<(u32, u32)> {
+    let of = |data: &str| {
+        let bytes = STANDARD.decode(data).ok()?;
+        ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?.into_dimensions().ok()
+    };
+    let data = data.trim();
+    data.get(..HEAD_CHARS).and_then(of).or_else(|| of(data))
+}
+
 /// What stands in for an image that cannot be sent.
 const OMITTED: &str = "[Image omitted: it is not a PNG, JPEG, GIF, WebP or BMP image that can be read.]";
 
@@ -244,6 +257,16 @@ mod tests {
             assert_eq!(sent.mime_type, "image/png");
             assert_eq!(sent.notes, ["[Image converted from image/bmp to image/png.]"]);
         }
+    }
+
+    #[test]
+    fn the_sides_are_told_without_reading_all_of_an_image() {
+        let whole = STANDARD.encode(picture(800, 650, true));
+        assert!(whole.len() > 2 * HEAD_CHARS);
+        assert_eq!(sides(&whole), Some((800, 650)));
+        assert_eq!(sides(&whole[..HEAD_CHARS]), Some((800, 650)));
+        assert_eq!(sides(&STANDARD.encode(picture(3, 4, false))), Some((3, 4)));
+        assert_eq!((sides("QUJD"), sides("no b64!"), sides("")), (None, None, None));
     }
 
     #[test]

@@ -128,12 +128,13 @@ mod tests {
 
     use super::*;
     use crate::llm::testing::{answer, model, request, user};
+    use crate::llm::transcript::ImageLimits;
 
     fn limit(window: u64, wanted: Option<u64>, messages: Value) -> u64 {
         let model = model("x", json!({ "contextWindow": window, "maxTokens": 8192 }));
         let mut request = request(model, ThinkingLevel::Off, messages);
         request.options.max_tokens = wanted;
-        output_limit(&request, &Transcript::new(&request, str::to_owned))
+        output_limit(&request, &Transcript::new(&request, str::to_owned, ImageLimits::NONE))
     }
 
     #[test]

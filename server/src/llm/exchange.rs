@@ -125,13 +125,14 @@ pub(crate) async fn exchange(
     cancel: &CancellationToken,
 ) -> Completion {
     let mut draft = Draft::new(request);
+    // What fails while an abort ends it has not failed.
+    if cancel.is_cancelled() {
+        return aborted(draft, request, ABORTED_BEFORE);
+    }
     let post = match post {
         Ok(post) => post,
         Err(fault) => return failed(draft, request, fault),
     };
-    if cancel.is_cancelled() {
-        return aborted(draft, request, ABORTED_BEFORE);
-    }
     let patience = Patience { idle: request.options.idle_timeout, cancel };
     let mut response = match http.post(post, patience).await {
         Ok(response) => response,

@@ -17,6 +17,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much of an error's body is read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 
+/// How long a body may be that is read as a whole.
+const MAX_SHORT_BODY: usize = 1024 * 1024;
+
 /// How many redirects are followed, all to the same host.
 const MAX_REDIRECTS: usize = 5;
 
@@ -33,7 +36,7 @@ pub struct Post {
     pub url: String,
     /// Header names and values. A later header replaces an earlier one of the same name.
     pub headers: Vec<(String, SecretString)>,
-    /// The body, JSON.
+    /// The body, of the type that a header says.
     pub body: Vec<u8>,
 }
 
@@ -73,9 +76,28 @@ impl Http {
     pub async fn post(&self, post: Post, patience: Patience<'_>) -> Result<Response, HttpError> {
         let Post { url, headers, body } = post;
         let headers = header_map(headers)?;
+        self.send(patience, |client| client.post(url).headers(headers).body(body)).await
+    }
+
+    /// Asks for what is at an address and waits for the head of the response.
+    pub async fn get(
+        &self,
+        url: String,
+        headers: Vec<(String, SecretString)>,
+        patience: Patience<'_>,
+    ) -> Result<Response, HttpError> {
+        let headers = header_map(headers)?;
+        self.send(patience, |client| client.get(url).headers(headers)).await
+    }
+
+    async fn send(
+        &self,
+        patience: Patience<'_>,
+        request: impl FnOnce(&reqwest::Client) -> reqwest::RequestBuilder,
+    ) -> Result<Response, HttpError> {
         let send = async {
             let client = self.client.get_or_try_init(build_client).await?;
-            client.post(url).headers(headers).body(body).send().await.map_err(connection_error)
+            request(client).send().await.map_err(connection_error)
         };
         let inner = patience.wait(send).await??;
         Ok(Response { inner })
@@ -123,6 +145,18 @@ impl Response {
     /// The next piece of the body; nothing at its end. Must not be called again after an error.
     pub async fn chunk(&mut self, patience: Patience<'_>) -> Result<Option<Bytes>, HttpError> {
         patience.wait(self.inner.chunk()).await?.map_err(connection_error)
+    }
+
+    /// The whole body as text. One that is longer than an answer of a few fields is an error.
+    pub async fn text(&mut self, patience: Patience<'_>) -> Result<String, HttpError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.chunk(patience).await? {
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_SHORT_BODY {
+                return Err(HttpError::Connection(format!("the body is longer than {MAX_SHORT_BODY} bytes")));
+            }
+        }
+        Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
     /// The beginning of the body as text, for an error. What cannot be read is left out.

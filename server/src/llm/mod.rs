@@ -14,12 +14,15 @@ mod event_stream;
 mod exchange;
 mod failure;
 pub mod google_generative_ai;
+pub mod google_vertex;
+mod headers;
 pub mod http;
 mod loose;
 pub mod mistral_conversations;
 pub mod openai_completions;
 pub mod openai_responses;
 mod partial_json;
+mod percent;
 mod registry;
 mod sampling;
 mod scripted;
@@ -71,6 +74,8 @@ pub struct Credentials {
     pub headers: Vec<(String, SecretString)>,
     /// True to send the key as `Authorization: Bearer` whatever the API wants.
     pub bearer: bool,
+    /// Variables that go before those of the environment.
+    pub variables: Vec<(String, SecretString)>,
 }
 
 /// The shortest secret that is looked for in texts; a shorter one would take ordinary words out.
@@ -79,13 +84,27 @@ const SHORTEST_REDACTED: usize = 8;
 impl Credentials {
     /// The text without the secrets that a provider may have repeated in it.
     pub fn redact(&self, text: &str) -> String {
-        let secrets = self.api_key.iter().chain(self.headers.iter().map(|(_, value)| value));
-        secrets
-            // A header may hold the key behind a word, such as `Bearer`.
-            .filter_map(|secret| secret.expose_secret().split_whitespace().next_back())
-            .filter(|secret| secret.len() >= SHORTEST_REDACTED)
-            .fold(text.to_owned(), |text, secret| text.replace(secret, "[redacted]"))
+        redact(text, self.api_key.iter().chain(self.headers.iter().map(|(_, value)| value)))
     }
+
+    /// A variable: that of the credentials, else that of the environment. An empty one is none.
+    fn variable(&self, name: &str) -> Option<String> {
+        let own = self.variables.iter().find(|(known, _)| known == name);
+        let value = match own {
+            Some((_, value)) => Some(value.expose_secret().to_owned()),
+            None => std::env::var(name).ok(),
+        };
+        value.filter(|value| !value.is_empty())
+    }
+}
+
+/// The text without these secrets.
+fn redact<'a>(text: &str, secrets: impl Iterator<Item = &'a SecretString>) -> String {
+    secrets
+        // A header may hold the key behind a word, such as `Bearer`.
+        .filter_map(|secret| secret.expose_secret().split_whitespace().next_back())
+        .filter(|secret| secret.len() >= SHORTEST_REDACTED)
+        .fold(text.to_owned(), |text, secret| text.replace(secret, "[redacted]"))
 }
 
 /// Options of a request.
@@ -227,7 +246,7 @@ mod tests {
             ]
             .map(|(name, value)| (name.to_owned(), value.to_owned().into()))
             .into(),
-            bearer: false,
+            ..Credentials::default()
         };
         let text = "v1/models: sk-12345678 is no key, tok-1234 no token; a space";
         let redacted = "v1/models: [redacted] is no key, [redacted] no token; a space";

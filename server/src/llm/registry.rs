@@ -8,6 +8,7 @@ use super::anthropic_messages::{self, AnthropicMessages};
 use super::azure_openai_responses::{self, AzureOpenAiResponses};
 use super::bedrock_converse_stream::{self, BedrockConverseStream};
 use super::google_generative_ai::{self, GoogleGenerativeAi};
+use super::google_vertex::{self, GoogleVertex};
 use super::http::Http;
 use super::mistral_conversations::{self, MistralConversations};
 use super::openai_completions::{self, OpenAiCompletions};
@@ -32,6 +33,7 @@ impl Providers {
         by_api.insert(mistral_conversations::API, Arc::new(MistralConversations::new(http.clone())));
         by_api.insert(bedrock_converse_stream::API, Arc::new(BedrockConverseStream::new(http.clone())));
         by_api.insert(google_generative_ai::API, Arc::new(GoogleGenerativeAi::new(http.clone())));
+        by_api.insert(google_vertex::API, Arc::new(GoogleVertex::new(http.clone())));
         by_api.insert(anthropic_messages::API, Arc::new(AnthropicMessages::new(http)));
         by_api.insert(scripted::API, Arc::new(Scripted::new()));
         Self { by_api: Arc::new(by_api) }
@@ -56,9 +58,14 @@ mod tests {
     #[test]
     fn an_api_that_is_not_known_has_no_provider() {
         let providers = Providers::new();
-        for api in
-            ["openai-completions", "openai-responses", "anthropic-messages", "google-generative-ai", "demo"]
-        {
+        for api in [
+            "openai-completions",
+            "openai-responses",
+            "anthropic-messages",
+            "google-generative-ai",
+            "google-vertex",
+            "demo",
+        ] {
             assert!(providers.get(api).is_some(), "{api}");
         }
         assert!(providers.get("telepathy").is_none());

@@ -52,18 +52,20 @@ pub(super) enum After {
 
 async fn read_request(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-            if body.len() >= length.parse().unwrap() {
-                return text;
-            }
-        }
+    let mut buffer = [0; 65536];
+    let mut whole = None;
+    while whole.is_none_or(|whole| bytes.len() < whole) {
         let read = socket.read(&mut buffer).await.unwrap();
+        assert!(read > 0, "the client hung up");
         bytes.extend_from_slice(&buffer[..read]);
+        if whole.is_none()
+            && let Some((head, _)) = String::from_utf8_lossy(&bytes).split_once("\r\n\r\n")
+        {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            whole = Some(head.len() + 4 + length.parse::<usize>().unwrap());
+        }
     }
+    String::from_utf8(bytes).unwrap()
 }
 
 fn ask(api: &str, url: &str) -> ModelRequest {
@@ -169,7 +171,8 @@ async fn cancelling_in_the_middle_keeps_what_came_over_every_api() {
     let mistral = json!({ "choices": [{ "index": 0, "delta": { "content": "part" } }] });
     for (api, events, text) in [
         ("openai-responses", vec![added, delta], "Request was aborted"),
-        ("google-generative-ai", vec![gemini], "This operation was aborted"),
+        ("google-generative-ai", vec![gemini.clone()], "This operation was aborted"),
+        ("google-vertex", vec![gemini], "This operation was aborted"),
         ("mistral-conversations", vec![mistral], "This operation was aborted"),
     ] {
         let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();

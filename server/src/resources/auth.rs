@@ -229,6 +229,17 @@ impl AuthFile {
         })
     }
 
+    /// The provider's own variables.
+    pub(super) fn own_variables(&self, provider: &str) -> Vec<(String, SecretString)> {
+        match self.entries.get(provider) {
+            Some(Entry::ApiKey { variables, .. }) => {
+                let set = variables.iter().filter(|(_, value)| !value.expose_secret().is_empty());
+                set.map(|(name, value)| (name.clone(), value.clone())).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// A variable as the provider sees it: its own from `auth.json`, then the environment's.
     pub(super) fn variable<'a>(
         &'a self,

@@ -1,12 +1,15 @@
 //! The request in the terms of the Messages API.
 
 use sampi_protocol::data::{ThinkingLevel, ToolDefinition};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 
 use crate::llm::exchange::{Fault, json_post};
+use crate::llm::headers::{Headers, bearer, header, json_headers, key_header};
 use crate::llm::http::Post;
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, tool_results};
+use crate::llm::transcript::{
+    AssistantPart, Crowd, ImageLimits, Part, ToolTurn, Transcript, Turn, tool_results,
+};
 use crate::llm::{CacheRetention, ModelRequest, budget};
 
 /// The version of the API that this is written for.
@@ -27,6 +30,21 @@ const OAUTH_KEY: &str = "sk-ant-oat";
 /// Longest id of a tool call.
 const MAX_CALL_ID: usize = 64;
 
+/// What the API takes: <https://platform.claude.com/docs/en/build-with-claude/vision#general-limits> and
+/// <https://platform.claude.com/docs/en/api/overview#request-size-limits>
+const IMAGES: ImageLimits = ImageLimits {
+    per_message: None,
+    // 100 for models with a context of 200,000 tokens, more for others, of which the catalogue knows.
+    per_request: Some(100),
+    // 32 MB for the standard endpoints.
+    request_bytes: Some(32 * 1024 * 1024),
+    // 5 MB an image; the API counts its base64.
+    image_bytes: Some(5 * 1024 * 1024),
+    // 8000 by 8000 pixels, and 2000 by 2000 with more than 20 images in the request.
+    side: Some(8000),
+    crowd: Some(Crowd { above: 20, side: 2000 }),
+};
+
 /// The request, ready to be sent.
 pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
     let url = format!("{}/v1/messages?beta=true", request.model.base_url.trim_end_matches('/'));
@@ -40,24 +58,17 @@ fn flag(request: &ModelRequest, name: &str, default: bool) -> bool {
     given.unwrap_or(default)
 }
 
-pub(super) fn headers(request: &ModelRequest, body: &Value) -> Vec<(String, SecretString)> {
-    let mut headers: Vec<(String, SecretString)> = Vec::new();
-    let mut add = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned().into()));
-    add("accept", "application/json");
-    add("content-type", "application/json");
-    add("anthropic-version", VERSION);
+pub(super) fn headers(request: &ModelRequest, body: &Value) -> Headers {
+    let mut headers = json_headers("application/json");
+    headers.push(header("anthropic-version", VERSION));
 
     let mut betas = Vec::new();
-    if let Some(key) = request.credentials.api_key.as_ref().map(|key| key.expose_secret()) {
-        let oauth = key.starts_with(OAUTH_KEY);
-        if oauth {
+    match &request.credentials.api_key {
+        Some(key) if key.expose_secret().starts_with(OAUTH_KEY) => {
             betas.push(OAUTH);
+            headers.push(bearer(key));
         }
-        if oauth || request.credentials.bearer {
-            add("authorization", &format!("Bearer {key}"));
-        } else {
-            add("x-api-key", key);
-        }
+        _ => headers.extend(key_header(&request.credentials, "x-api-key")),
     }
     if body.get("tools").is_some() && !flag(request, "supportsEagerToolInputStreaming", true) {
         betas.push(FINE_GRAINED_TOOLS);
@@ -66,7 +77,7 @@ pub(super) fn headers(request: &ModelRequest, body: &Value) -> Vec<(String, Secr
         betas.push(INTERLEAVED_THINKING);
     }
     if !betas.is_empty() {
-        add("anthropic-beta", &betas.join(","));
+        headers.push(header("anthropic-beta", &betas.join(",")));
     }
 
     let openrouter = request.model.base_url.contains("openrouter.ai");
@@ -76,7 +87,8 @@ pub(super) fn headers(request: &ModelRequest, body: &Value) -> Vec<(String, Secr
     {
         let format = request.model.compat.as_ref().and_then(|compat| compat.get("sessionAffinityFormat"));
         let by_session = openrouter || format.and_then(Value::as_str) == Some("openrouter");
-        add(if by_session { "x-session-id" } else { "x-session-affinity" }, session);
+        let name = if by_session { "x-session-id" } else { "x-session-affinity" };
+        headers.push(header(name, session));
     }
     headers.extend(request.credentials.headers.iter().cloned());
     headers
@@ -84,7 +96,7 @@ pub(super) fn headers(request: &ModelRequest, body: &Value) -> Vec<(String, Secr
 
 /// The body, its fields in the order in which Pi has them.
 pub(super) fn body(request: &ModelRequest) -> Value {
-    let transcript = Transcript::new(request, foreign_id);
+    let transcript = Transcript::new(request, foreign_id, IMAGES);
     let mark = cache_mark(request);
     let (max_tokens, thinking, effort) = limits(request, &transcript);
     let mut body = Map::new();

@@ -2,10 +2,10 @@
 
 mod endpoint;
 
-use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::{Fault, exchange, json_post};
+use super::headers::{Headers, json_headers, key_header};
 use super::http::{Http, Post};
 use super::openai_responses::{Compat, Decoder, Service, body};
 use super::{Completion, ModelRequest, Provider, UpdateSink};
@@ -19,13 +19,12 @@ pub const API: &str = "azure-openai-responses";
 #[derive(Debug, Clone)]
 pub struct AzureOpenAiResponses {
     http: Http,
-    endpoint: Endpoint,
 }
 
 impl AzureOpenAiResponses {
     /// A provider that sends through this client, to where the environment says.
     pub fn new(http: Http) -> Self {
-        Self { http, endpoint: Endpoint::from_env(|name| std::env::var(name).ok()) }
+        Self { http }
     }
 }
 
@@ -37,7 +36,8 @@ impl Provider for AzureOpenAiResponses {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
-            let post = post(request, &self.endpoint);
+            let endpoint = Endpoint::from_env(|name| request.credentials.variable(name));
+            let post = post(request, &endpoint);
             let decoder = Decoder::new(Service::Azure.name(&request.model));
             exchange(&self.http, post, decoder, request, updates, cancel).await
         })
@@ -50,18 +50,9 @@ fn post(request: &ModelRequest, endpoint: &Endpoint) -> Result<Post, Fault> {
     json_post(url, headers(request), &body(request, &compat, endpoint.deployment(&request.model.id)))
 }
 
-fn headers(request: &ModelRequest) -> Vec<(String, SecretString)> {
-    let mut headers: Vec<(String, SecretString)> = vec![
-        ("accept".into(), "application/json".to_owned().into()),
-        ("content-type".into(), "application/json".to_owned().into()),
-    ];
-    if let Some(key) = &request.credentials.api_key {
-        headers.push(if request.credentials.bearer {
-            ("authorization".into(), format!("Bearer {}", key.expose_secret()).into())
-        } else {
-            ("api-key".into(), key.clone())
-        });
-    }
+fn headers(request: &ModelRequest) -> Headers {
+    let mut headers = json_headers("application/json");
+    headers.extend(key_header(&request.credentials, "api-key"));
     headers.extend(request.credentials.headers.iter().cloned());
     headers
 }
@@ -69,6 +60,7 @@ fn headers(request: &ModelRequest) -> Vec<(String, SecretString)> {
 #[cfg(test)]
 mod tests {
     use sampi_protocol::data::ThinkingLevel;
+    use secrecy::ExposeSecret;
     use serde_json::{Value, json};
 
     use super::*;

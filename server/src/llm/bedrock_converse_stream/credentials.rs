@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use secrecy::SecretString;
 
-use crate::llm::Credentials;
+use crate::llm::{Credentials, redact};
 
 /// What authorises a request.
 #[derive(Debug, Clone)]
@@ -33,8 +33,8 @@ pub(super) struct Environment {
 
 impl Environment {
     /// Reads the environment, and the files that it names.
-    pub(super) async fn read() -> Self {
-        let variable = |name: &str| std::env::var(name).ok();
+    pub(super) async fn read(credentials: &Credentials) -> Self {
+        let variable = |name: &str| credentials.variable(name);
         let home = variable("HOME").or_else(|| variable("USERPROFILE")).unwrap_or_default();
         let file = |name: &str, usual: &str| variable(name).unwrap_or_else(|| format!("{home}/.aws/{usual}"));
         let credentials = tokio::fs::read_to_string(file("AWS_SHARED_CREDENTIALS_FILE", "credentials")).await;
@@ -89,8 +89,7 @@ impl Environment {
     pub(super) fn redact(&self, text: &str) -> String {
         let keys = self.keys.iter();
         let of_keys = keys.flat_map(|keys| std::iter::once(&keys.secret).chain(&keys.session_token));
-        let headers = of_keys.map(|secret| (String::new(), secret.clone())).collect();
-        Credentials { api_key: self.bearer.clone(), headers, bearer: true }.redact(text)
+        redact(text, self.bearer.iter().chain(of_keys))
     }
 
     /// What authorises a request: its own key, a bearer token, or the keys of the account.

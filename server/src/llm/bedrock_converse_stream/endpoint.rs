@@ -4,6 +4,7 @@ use reqwest::Url;
 use sampi_protocol::data::Model;
 
 use super::credentials::Environment;
+use crate::llm::percent::percent_encoded;
 
 /// The region when nothing names one.
 const DEFAULT_REGION: &str = "us-east-1";
@@ -34,18 +35,5 @@ pub(super) fn url(model: &Model, region: &str) -> String {
     } else {
         base.to_owned()
     };
-    format!("{base}/model/{}/converse-stream", encoded(&model.id))
-}
-
-/// Percent-encodes all but the unreserved characters.
-pub(super) fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
+    format!("{base}/model/{}/converse-stream", percent_encoded(&model.id, b""))
 }

@@ -10,6 +10,7 @@ mod sign;
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::{Fault, exchange, json_post};
+use super::headers::{bearer, json_headers};
 use super::http::{Http, Post};
 use super::{Completion, FailureKind, ModelRequest, Provider, UpdateSink};
 use crate::BoxFuture;
@@ -39,7 +40,7 @@ impl Provider for BedrockConverseStream {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
-            let environment = Environment::read().await;
+            let environment = Environment::read(&request.credentials).await;
             let post = post(request, &environment, jiff::Timestamp::now());
             let decoder = decode::Decoder::default();
             let mut completion = exchange(&self.http, post, decoder, request, updates, cancel).await;
@@ -58,15 +59,9 @@ fn post(request: &ModelRequest, environment: &Environment, now: jiff::Timestamp)
         let text = "no credentials for Amazon Bedrock: set AWS_BEARER_TOKEN_BEDROCK, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE";
         Fault::of_kind(FailureKind::Auth, text)
     })?;
-    post.headers = vec![
-        ("accept".into(), "application/vnd.amazon.eventstream".to_owned().into()),
-        ("content-type".into(), "application/json".to_owned().into()),
-    ];
+    post.headers = json_headers("application/vnd.amazon.eventstream");
     match authority {
-        Authority::Bearer(token) => {
-            use secrecy::ExposeSecret;
-            post.headers.push(("authorization".into(), format!("Bearer {}", token.expose_secret()).into()));
-        }
+        Authority::Bearer(token) => post.headers.push(bearer(&token)),
         Authority::Keys(keys) => {
             post.headers.extend(sign::headers(&keys, &region, &post.url, &post.body, now)?)
         }

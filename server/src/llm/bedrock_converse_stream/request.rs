@@ -4,7 +4,9 @@ use sampi_protocol::data::ThinkingLevel;
 use serde_json::{Map, Value, json};
 
 use super::claude::{self, Generation};
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, safe_id, tool_results};
+use crate::llm::transcript::{
+    AssistantPart, ImageLimits, Part, ToolTurn, Transcript, Turn, as_base64, safe_id, tool_results,
+};
 use crate::llm::{CacheRetention, ModelRequest, budget};
 
 /// Longest id of a call.
@@ -25,9 +27,19 @@ const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 /// Lets a request say what becomes of thinking whose context changed.
 const THINKING_BINDING: &str = "thinking-binding-controls-2026-08-01";
 
+/// What the API takes: <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Message.html>
+const IMAGES: ImageLimits = ImageLimits {
+    // "You can include up to 20 images" in the content of a message. "Each image's size, height, and width must
+    // be no more than 3.75 MB, 8000 px, and 8000 px".
+    per_message: Some(20),
+    image_bytes: Some(as_base64(3_750_000)),
+    side: Some(8000),
+    ..ImageLimits::NONE
+};
+
 /// The body, its fields in the order in which Pi has them.
 pub(super) fn body(request: &ModelRequest) -> Value {
-    let transcript = Transcript::new(request, foreign_id);
+    let transcript = Transcript::new(request, foreign_id, IMAGES);
     let cache = cache_point(request);
     let limit = budget::output_limit(request, &transcript);
     let (limit, fields) = model_fields(request, limit);

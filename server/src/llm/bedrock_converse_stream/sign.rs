@@ -5,9 +5,9 @@ use ring::{digest, hmac};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::credentials::Keys;
-use super::endpoint::encoded;
 use crate::llm::FailureKind;
 use crate::llm::exchange::Fault;
+use crate::llm::percent::percent_encoded;
 
 /// The service that the signature is for.
 const SERVICE: &str = "bedrock";
@@ -57,7 +57,7 @@ fn authorization(
     time: &str,
 ) -> String {
     // The path is encoded once more, as for all services but S3.
-    let path: Vec<String> = path.split('/').map(encoded).collect();
+    let path: Vec<String> = path.split('/').map(|part| percent_encoded(part, b"")).collect();
     let names: Vec<&str> = headers.iter().map(|(name, _)| *name).collect();
     let names = names.join(";");
     let lines: String = headers.iter().map(|(name, value)| format!("{name}:{}\n", value.trim())).collect();

@@ -25,7 +25,7 @@ static CALLS: AtomicU64 = AtomicU64::new(1);
 /// Decodes one response. The API has no events for the beginning and end of a block: a block goes on as
 /// long as parts of its kind come.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     open: Option<Open>,
     call_ids: HashSet<String>,
     finish_reason: Option<String>,

@@ -6,6 +6,9 @@ mod request;
 mod schema;
 mod thinking;
 
+pub(super) use decode::Decoder;
+pub(super) use request::{KEY_HEADER, body, method};
+
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::exchange;
@@ -38,7 +41,7 @@ impl Provider for GoogleGenerativeAi {
     ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
             let post = request::post(request);
-            exchange(&self.http, post, decode::Decoder::default(), request, updates, cancel).await
+            exchange(&self.http, post, Decoder::default(), request, updates, cancel).await
         })
     }
 }

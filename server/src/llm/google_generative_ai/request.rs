@@ -1,14 +1,20 @@
 //! The request in the terms of the Gemini API.
 
-use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
 use super::family::Family;
 use super::{schema, thinking};
 use crate::llm::exchange::{Fault, json_post};
+use crate::llm::headers::{Headers, header, key_header};
 use crate::llm::http::Post;
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, safe_id, tool_results};
+use crate::llm::percent::percent_encoded;
+use crate::llm::transcript::{
+    AssistantPart, ImageLimits, Part, ToolTurn, Transcript, Turn, safe_id, tool_results,
+};
 use crate::llm::{ModelRequest, budget};
+
+/// The header that a key is sent in.
+pub(crate) const KEY_HEADER: &str = "x-goog-api-key";
 
 /// Longest id of a call.
 const MAX_CALL_ID: usize = 64;
@@ -16,9 +22,18 @@ const MAX_CALL_ID: usize = 64;
 /// What Google documents as the signature of calls that another model made.
 const FOREIGN_CALL_SIGNATURE: &str = "skip_thought_signature_validator";
 
+/// What the Gemini API takes: <https://ai.google.dev/gemini-api/docs/image-understanding>
+pub(super) const IMAGES: ImageLimits = ImageLimits {
+    // "a maximum of 3,600 image files per request".
+    per_request: Some(3600),
+    // 20 MB for a request with images in it.
+    request_bytes: Some(20 * 1024 * 1024),
+    ..ImageLimits::NONE
+};
+
 /// The request, ready to be sent.
 pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
-    json_post(url(request), headers(request), &body(request)?)
+    json_post(url(request), headers(request), &body(request, IMAGES)?)
 }
 
 fn url(request: &ModelRequest) -> String {
@@ -26,34 +41,24 @@ fn url(request: &ModelRequest) -> String {
     let id = request.model.id.as_str();
     let folder =
         if ["models/", "tunedModels/"].iter().any(|known| id.starts_with(known)) { "" } else { "models/" };
-    let mut path = String::with_capacity(id.len());
-    for byte in id.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'/' | b':' | b'@') {
-            path.push(char::from(byte));
-        } else {
-            path.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    format!("{base}/{folder}{path}:streamGenerateContent?alt=sse")
+    format!("{base}/{folder}{}", method(id))
 }
 
-pub(super) fn headers(request: &ModelRequest) -> Vec<(String, SecretString)> {
-    let mut headers: Vec<(String, SecretString)> =
-        vec![("content-type".into(), "application/json".to_owned().into())];
-    if let Some(key) = &request.credentials.api_key {
-        headers.push(if request.credentials.bearer {
-            ("authorization".into(), format!("Bearer {}", key.expose_secret()).into())
-        } else {
-            ("x-goog-api-key".into(), key.clone())
-        });
-    }
+/// The path of a model, and what is wanted of it: an answer as server-sent events.
+pub(crate) fn method(path: &str) -> String {
+    format!("{}:streamGenerateContent?alt=sse", percent_encoded(path, b"/:@"))
+}
+
+pub(super) fn headers(request: &ModelRequest) -> Headers {
+    let mut headers = vec![header("content-type", "application/json")];
+    headers.extend(key_header(&request.credentials, KEY_HEADER));
     headers.extend(request.credentials.headers.iter().cloned());
     headers
 }
 
-/// The body, its fields in the order in which Pi has them.
-pub(super) fn body(request: &ModelRequest) -> Result<Value, Fault> {
-    let transcript = Transcript::new(request, foreign_id);
+/// The body, its fields in the order in which Pi has them. `limits` are those of the service.
+pub(crate) fn body(request: &ModelRequest, limits: ImageLimits) -> Result<Value, Fault> {
+    let transcript = Transcript::new(request, foreign_id, limits);
     let mut body = Map::new();
     body.insert("contents".into(), Value::Array(contents(request, &transcript)));
     if !transcript.system.is_empty() {

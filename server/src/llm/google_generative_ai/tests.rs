@@ -19,7 +19,7 @@ fn ask(fields: Value, thinking: ThinkingLevel, messages: Value) -> ModelRequest 
 }
 
 fn body(request: &ModelRequest) -> Value {
-    request::body(request).unwrap()
+    request::body(request, request::IMAGES).unwrap()
 }
 
 /// What is sent of a conversation to a model of this name.
@@ -130,7 +130,7 @@ fn each_family_is_told_to_think_in_its_own_way() {
     own.options.thinking_budgets.high = Some(777);
     assert_eq!(body(&own)["generationConfig"]["thinkingConfig"], tokens(777));
     let map = json!({ "id": "gemini-3-pro", "thinkingLevelMap": { "xhigh": "weird" } });
-    let fault = request::body(&ask(map, Xhigh, json!([user("q")]))).unwrap_err();
+    let fault = request::body(&ask(map, Xhigh, json!([user("q")])), request::IMAGES).unwrap_err();
     assert_eq!(fault.text, "Unsupported Google thinking level mapping for mock/gemini-3-pro: xhigh -> weird");
 }
 

@@ -1,12 +1,14 @@
 //! The request in the terms of Mistral's API.
 
 use sampi_protocol::data::ThinkingLevel;
-use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
 use crate::llm::exchange::{Fault, json_post};
+use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn};
+use crate::llm::transcript::{
+    AssistantPart, ImageLimits, Part, ToolTurn, Transcript, Turn, UserTurn, as_base64,
+};
 use crate::llm::{CacheRetention, ModelRequest, budget};
 
 /// Ids of calls have this many letters and digits, no more and no fewer.
@@ -14,6 +16,15 @@ const CALL_ID_LENGTH: usize = 9;
 
 /// The digits of an id that is made from a hash.
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+
+/// What the API takes: <https://docs.mistral.ai/capabilities/vision/#faq>
+const IMAGES: ImageLimits = ImageLimits {
+    // "The maximum number images per request via API is 8."
+    per_request: Some(8),
+    // "The current file size limit is 10Mb."
+    image_bytes: Some(as_base64(10_000_000)),
+    ..ImageLimits::NONE
+};
 
 /// The request, ready to be sent.
 pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
@@ -28,24 +39,17 @@ fn cached_session(request: &ModelRequest) -> Option<&String> {
     options.session_id.as_ref().filter(|_| options.cache_retention != CacheRetention::None)
 }
 
-pub(super) fn headers(request: &ModelRequest) -> Vec<(String, SecretString)> {
-    let mut headers: Vec<(String, SecretString)> = vec![
-        ("accept".into(), "text/event-stream".to_owned().into()),
-        ("content-type".into(), "application/json".to_owned().into()),
-    ];
-    if let Some(key) = &request.credentials.api_key {
-        headers.push(("authorization".into(), format!("Bearer {}", key.expose_secret()).into()));
-    }
-    if let Some(session) = cached_session(request) {
-        headers.push(("x-affinity".into(), session.clone().into()));
-    }
+pub(super) fn headers(request: &ModelRequest) -> Headers {
+    let mut headers = json_headers("text/event-stream");
+    headers.extend(request.credentials.api_key.as_ref().map(bearer));
+    headers.extend(cached_session(request).map(|session| header("x-affinity", session)));
     headers.extend(request.credentials.headers.iter().cloned());
     headers
 }
 
 /// The body, its fields in the order in which Pi has them.
 pub(super) fn body(request: &ModelRequest) -> Value {
-    let transcript = Transcript::new(request, foreign_id);
+    let transcript = Transcript::new(request, foreign_id, IMAGES);
     let mut body = Map::new();
     body.insert("model".into(), json!(request.model.id));
     body.insert("stream".into(), json!(true));

@@ -1,12 +1,13 @@
 //! The request in the terms of Chat Completions.
 
-use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
 use super::compat::{Affinity, Compat, PromptCacheKey};
 use super::thinking;
 use crate::llm::exchange::{Fault, json_post};
+use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
+use crate::llm::openai_responses::OPENAI_IMAGES;
 use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn, safe_id};
 use crate::llm::{CacheRetention, ModelRequest, budget, sampling};
 
@@ -22,14 +23,9 @@ pub(super) fn post(request: &ModelRequest, compat: &Compat) -> Result<Post, Faul
     json_post(url, headers(request, compat), &body(request, compat))
 }
 
-fn headers(request: &ModelRequest, compat: &Compat) -> Vec<(String, SecretString)> {
-    let mut headers: Vec<(String, SecretString)> = vec![
-        ("accept".into(), "application/json".to_owned().into()),
-        ("content-type".into(), "application/json".to_owned().into()),
-    ];
-    if let Some(key) = &request.credentials.api_key {
-        headers.push(("authorization".into(), format!("Bearer {}", key.expose_secret()).into()));
-    }
+fn headers(request: &ModelRequest, compat: &Compat) -> Headers {
+    let mut headers = json_headers("application/json");
+    headers.extend(request.credentials.api_key.as_ref().map(bearer));
     let names: &[&str] = match compat.affinity {
         Affinity::None => &[],
         Affinity::OpenAi => &["session_id", "x-client-request-id", "x-session-affinity"],
@@ -39,7 +35,7 @@ fn headers(request: &ModelRequest, compat: &Compat) -> Vec<(String, SecretString
     if let Some(session) = &request.options.session_id
         && request.options.cache_retention != CacheRetention::None
     {
-        headers.extend(names.iter().map(|name| ((*name).to_owned(), session.clone().into())));
+        headers.extend(names.iter().map(|name| header(name, session)));
     }
     headers.extend(request.credentials.headers.iter().cloned());
     headers
@@ -49,7 +45,7 @@ fn headers(request: &ModelRequest, compat: &Compat) -> Vec<(String, SecretString
 pub(super) fn body(request: &ModelRequest, compat: &Compat) -> Value {
     let model = &request.model;
     let options = &request.options;
-    let transcript = Transcript::new(request, foreign_id);
+    let transcript = Transcript::new(request, foreign_id, OPENAI_IMAGES);
     let mut body = Map::new();
     body.insert("model".into(), json!(model.id));
     body.insert("messages".into(), Value::Array(messages(request, compat, &transcript)));

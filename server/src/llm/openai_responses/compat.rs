@@ -3,6 +3,25 @@
 use sampi_protocol::data::Model;
 use serde_json::Value;
 
+use crate::llm::transcript::ImageLimits;
+
+/// What OpenAI takes, in both of its APIs:
+/// <https://developers.openai.com/api/docs/guides/images-vision#image-input-requirements>
+pub(crate) const OPENAI_IMAGES: ImageLimits = ImageLimits {
+    // "Up to 1500 individual image inputs per request".
+    per_request: Some(1500),
+    // "Up to 512 MB total payload size per request".
+    request_bytes: Some(512 * 1024 * 1024),
+    ..ImageLimits::NONE
+};
+
+/// What Azure takes: <https://learn.microsoft.com/azure/ai-services/openai/quotas-limits>
+const AZURE_IMAGES: ImageLimits = ImageLimits {
+    // "maximum images per request (number of images in the messages array or conversation history): 50".
+    per_request: Some(50),
+    ..ImageLimits::NONE
+};
+
 /// Who offers the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Service {
@@ -33,6 +52,7 @@ pub(crate) struct Compat {
     pub(super) cache_options: bool,
     pub(super) strict_field: bool,
     pub(super) max_output_tokens: bool,
+    pub(super) images: ImageLimits,
     /// True where the ids of other models' calls are of the form `call|item` or plain.
     pub(super) keeps_call_ids: bool,
 }
@@ -81,6 +101,7 @@ impl Compat {
             cache_options: !azure && flag("supportsExplicitPromptCacheMode", false),
             strict_field: flag("supportsStrictMode", azure),
             max_output_tokens: flag("supportsMaxOutputTokens", true),
+            images: if azure { AZURE_IMAGES } else { OPENAI_IMAGES },
             keeps_call_ids: own || azure,
         }
     }

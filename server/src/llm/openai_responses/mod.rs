@@ -5,7 +5,7 @@ mod decode;
 mod input;
 mod request;
 
-pub(super) use compat::{Compat, Service};
+pub(super) use compat::{Compat, OPENAI_IMAGES, Service};
 pub(super) use decode::Decoder;
 pub(super) use request::body;
 

@@ -1,12 +1,12 @@
 //! The request in the terms of the Responses API.
 
 use sampi_protocol::data::ThinkingLevel;
-use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
 use super::compat::{Compat, Service};
 use super::input;
 use crate::llm::exchange::{Fault, json_post};
+use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
 use crate::llm::transcript::Transcript;
 use crate::llm::{CacheRetention, ModelRequest, budget, sampling};
@@ -24,19 +24,14 @@ pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
     json_post(url, headers(request, &compat), &body(request, &compat, &request.model.id))
 }
 
-pub(super) fn headers(request: &ModelRequest, compat: &Compat) -> Vec<(String, SecretString)> {
-    let mut headers: Vec<(String, SecretString)> = vec![
-        ("accept".into(), "application/json".to_owned().into()),
-        ("content-type".into(), "application/json".to_owned().into()),
-    ];
-    if let Some(key) = &request.credentials.api_key {
-        headers.push(("authorization".into(), format!("Bearer {}", key.expose_secret()).into()));
-    }
+pub(super) fn headers(request: &ModelRequest, compat: &Compat) -> Headers {
+    let mut headers = json_headers("application/json");
+    headers.extend(request.credentials.api_key.as_ref().map(bearer));
     if let Some(session) = &request.options.session_id
         && request.options.cache_retention != CacheRetention::None
     {
         let names = compat.affinity.headers().iter();
-        headers.extend(names.map(|name| ((*name).to_owned(), session.clone().into())));
+        headers.extend(names.map(|name| header(name, session)));
     }
     headers.extend(request.credentials.headers.iter().cloned());
     headers
@@ -45,7 +40,7 @@ pub(super) fn headers(request: &ModelRequest, compat: &Compat) -> Vec<(String, S
 /// The body, its fields in the order in which Pi has them. `name` is the model's name at the service.
 pub(crate) fn body(request: &ModelRequest, compat: &Compat, name: &str) -> Value {
     let foreign_id = if compat.keeps_call_ids { input::call_part } else { input::whole_id };
-    let transcript = Transcript::new(request, foreign_id);
+    let transcript = Transcript::new(request, foreign_id, compat.images);
     let mut body = Map::new();
     body.insert("model".into(), json!(name));
     body.insert("input".into(), Value::Array(input::items(request, compat, &transcript)));

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::script::{Call, Script, Step};
 use crate::llm::ModelRequest;
+use crate::llm::transcript::{ImageLimits, Transcript};
 
 /// How a message begins that carries a script.
 const SCRIPT_PREFIX: &str = "@script ";
@@ -137,7 +138,7 @@ fn describe(result: &ToolResultMessage) -> String {
 }
 
 fn tools(request: &ModelRequest) -> Vec<String> {
-    let transcript = crate::llm::transcript::Transcript::new(request, str::to_owned);
+    let transcript = Transcript::new(request, str::to_owned, ImageLimits::NONE);
     transcript.tools.iter().map(|tool| tool.name.clone()).collect()
 }
 

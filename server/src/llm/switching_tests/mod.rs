@@ -1,6 +1,7 @@
 //! A conversation that changes its model goes on, whichever API made the history and whichever gets it:
 //! each request is held against the rules of the vendor that it is sent to.
 
+mod images;
 mod rules;
 
 use sampi_protocol::data::ThinkingLevel;
@@ -32,7 +33,7 @@ struct Vendor {
     rules: fn(&Value, &Vendor, &mut Facts),
 }
 
-const VENDORS: [Vendor; 8] = [
+const VENDORS: [Vendor; 10] = [
     Vendor {
         api: "openai-completions",
         model: "kimi",
@@ -103,6 +104,24 @@ const VENDORS: [Vendor; 8] = [
         text_signature: Some("dGV4dA=="),
         call_signature: Some("Y2FsbA=="),
         ids: ["a1b2c3", "read_1795991660641_2"],
+        rules: gemini_rules,
+    },
+    Vendor {
+        api: "google-vertex",
+        model: "gemini-2.5-flash",
+        thinking_signature: "dmVydGV4",
+        text_signature: Some("dGV4dA=="),
+        call_signature: Some("Y2FsbA=="),
+        ids: ["read_1795991660642_1", "read_1795991660642_2"],
+        rules: gemini_rules,
+    },
+    Vendor {
+        api: "google-vertex",
+        model: "gemini-3-flash-preview",
+        thinking_signature: "dmVydGV4",
+        text_signature: Some("dGV4dA=="),
+        call_signature: Some("Y2FsbA=="),
+        ids: ["d4e5f6", "read_1795991660642_2"],
         rules: gemini_rules,
     },
 ];

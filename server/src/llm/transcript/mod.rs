@@ -2,6 +2,7 @@
 //! tools. Knows no vendor.
 
 mod ids;
+mod images;
 mod wording;
 
 use std::borrow::Cow;
@@ -16,7 +17,8 @@ use serde_json::{Map, Value};
 use super::ModelRequest;
 use crate::system_state::{SystemPrompt, SystemState};
 pub(crate) use ids::safe_id;
-use wording::{ImageOmitted, NO_RESULT};
+pub(crate) use images::{Crowd, ImageLimits, as_base64};
+use wording::{ImageOmitted, NO_RESULT, Omission};
 
 /// The context, ready to be written in the terms of an API.
 #[derive(Debug, Default)]
@@ -147,23 +149,23 @@ impl Part<'_> {
 pub(crate) type ForeignId = fn(&str) -> String;
 
 impl<'a> Transcript<'a> {
-    /// Reads the context of a request.
-    pub(crate) fn new(request: &'a ModelRequest, foreign_id: ForeignId) -> Self {
+    /// Reads the context of a request, without the images that are over the limits of its API.
+    pub(crate) fn new(request: &'a ModelRequest, foreign_id: ForeignId, limits: ImageLimits) -> Self {
         let messages: Vec<&AgentMessage> = request.messages.iter().map(|message| &**message).collect();
         let SystemPrompt { text: system, tools } =
             SystemState::replay(messages.iter().copied()).into_prompt();
         let reader = Reader {
             model: &request.model,
-            images: if request.options.block_images {
-                Images::Blocked
-            } else if request.model.takes_images() {
-                Images::Sent
+            without_images: if request.options.block_images {
+                Some(Omission::Blocked)
             } else {
-                Images::NotTaken
+                (!request.model.takes_images()).then_some(Omission::NotTaken)
             },
             foreign_id,
         };
-        Self { system, tools, turns: reader.turns(&messages) }
+        let mut transcript = Self { system, tools, turns: reader.turns(&messages) };
+        images::enforce(&mut transcript, &request.model, limits);
+        transcript
     }
 
     /// True when any tool was ever called in the conversation.
@@ -176,16 +178,10 @@ impl<'a> Transcript<'a> {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Images {
-    Sent,
-    NotTaken,
-    Blocked,
-}
-
 struct Reader<'a> {
     model: &'a Model,
-    images: Images,
+    /// Why no image at all is sent, when that is so.
+    without_images: Option<Omission>,
     foreign_id: ForeignId,
 }
 
@@ -267,15 +263,14 @@ impl<'a> Reader<'a> {
                     parts.push(Part::Text(Cow::Borrowed(text.text.as_str())));
                     in_run = false;
                 }
-                ContentBlock::Image(image) if self.images == Images::Sent => {
-                    parts.push(Part::Image { mime_type: &image.mime_type, data: &image.data });
-                }
-                ContentBlock::Image(_) => {
-                    if !std::mem::replace(&mut in_run, true) {
-                        let note = place.note(self.images == Images::Blocked);
-                        parts.push(Part::Text(Cow::Borrowed(note)));
+                ContentBlock::Image(image) => match self.without_images {
+                    None => parts.push(Part::Image { mime_type: &image.mime_type, data: &image.data }),
+                    Some(why) => {
+                        if !std::mem::replace(&mut in_run, true) {
+                            parts.push(Part::Text(Cow::Borrowed(place.note(why))));
+                        }
                     }
-                }
+                },
                 ContentBlock::Thinking(_) | ContentBlock::ToolCall(_) | ContentBlock::Unknown(_) => {}
             }
         }

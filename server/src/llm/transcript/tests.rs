@@ -18,7 +18,7 @@ fn shown(request: &ModelRequest) -> Vec<String> {
         Part::Image { mime_type, data } => format!("<{mime_type} {data}>"),
     };
     let all = |parts: &[Part<'_>]| parts.iter().map(part).collect::<Vec<_>>().join("|");
-    Transcript::new(request, |id| id.replace('|', "_"))
+    Transcript::new(request, |id| id.replace('|', "_"), ImageLimits::NONE)
         .turns
         .iter()
         .map(|turn| match turn {
@@ -46,7 +46,7 @@ fn shown(request: &ModelRequest) -> Vec<String> {
 
 fn prompt(messages: Value) -> (String, Vec<String>) {
     let request = request(model(API, json!({})), ThinkingLevel::Off, messages);
-    let transcript = Transcript::new(&request, str::to_owned);
+    let transcript = Transcript::new(&request, str::to_owned, ImageLimits::NONE);
     (transcript.system.clone(), transcript.tools.iter().map(|tool| tool.name.clone()).collect())
 }
 
@@ -239,7 +239,7 @@ proptest! {
             .collect();
         let request = request(model(API, json!({})), ThinkingLevel::Off, Value::Array(messages));
         let mut open: Vec<String> = Vec::new();
-        for turn in Transcript::new(&request, str::to_owned).turns {
+        for turn in Transcript::new(&request, str::to_owned, ImageLimits::NONE).turns {
             match turn {
                 Turn::ToolResult(result) => {
                     let at = open.iter().position(|id| *id == result.id);

@@ -12,13 +12,30 @@ pub(super) enum ImageOmitted {
     Tool,
 }
 
+/// Why it was left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Omission {
+    NotTaken,
+    Blocked,
+    TooMany,
+    TooLarge,
+}
+
 impl ImageOmitted {
-    pub(super) fn note(self, blocked: bool) -> &'static str {
-        match (self, blocked) {
-            (Self::User, false) => "(image omitted: model does not support images)",
-            (Self::Tool, false) => "(tool image omitted: model does not support images)",
-            (Self::User, true) => "(image omitted: images are turned off in the settings)",
-            (Self::Tool, true) => "(tool image omitted: images are turned off in the settings)",
+    pub(super) fn note(self, why: Omission) -> &'static str {
+        match (self, why) {
+            (Self::User, Omission::NotTaken) => "(image omitted: model does not support images)",
+            (Self::Tool, Omission::NotTaken) => "(tool image omitted: model does not support images)",
+            (Self::User, Omission::Blocked) => "(image omitted: images are turned off in the settings)",
+            (Self::Tool, Omission::Blocked) => "(tool image omitted: images are turned off in the settings)",
+            (Self::User, Omission::TooMany) => {
+                "(image omitted: the conversation has more images than the model takes)"
+            }
+            (Self::Tool, Omission::TooMany) => {
+                "(tool image omitted: the conversation has more images than the model takes)"
+            }
+            (Self::User, Omission::TooLarge) => "(image omitted: it is larger than the model takes)",
+            (Self::Tool, Omission::TooLarge) => "(tool image omitted: it is larger than the model takes)",
         }
     }
 }

@@ -18,7 +18,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::auth::{AuthError, AuthFile, CommandCache, KeyForm, KeySource, environment_variables, key_source};
 use super::config_value::{ConfigValue, run_command};
 use super::{Environment, Paths};
-use crate::llm::Credentials;
+use crate::llm::{Credentials, google_vertex};
 pub use choose::{Initial, InitialWish, ThinkingWish, default_thinking, unknown_model};
 use file::{Headers, ProviderEntry, Surroundings};
 pub use list::list_models;
@@ -171,7 +171,8 @@ impl ModelRegistry {
         if auth_header && api_key.is_some() {
             headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
         }
-        Ok(Credentials { api_key, headers, bearer: auth_header || form == KeyForm::Bearer })
+        let bearer = auth_header || form == KeyForm::Bearer;
+        Ok(Credentials { api_key, headers, bearer, variables: self.auth.own_variables(provider) })
     }
 
     /// The models of all providers that have credentials. Reads the tables of those.
@@ -227,30 +228,35 @@ impl ModelRegistry {
         if self.on_request.contains(provider) {
             return found(KeySource::NotNeeded, Origin::Other);
         }
-        if let Some(source) = self.auth.key_source(provider, &self.environment) {
-            return found(source, Origin::AuthFile);
-        }
         let variable = |name: &str| self.auth.variable(provider, name, &self.environment);
+        if let Some(source) = self.auth.key_source(provider, &self.environment) {
+            // The entry of a cloud may be there for its variables alone, as in Pi.
+            let is_open = !source.is_usable() && CLOUDS.contains(&provider);
+            let beside = if is_open { self.environment_key(provider) } else { None };
+            return beside.unwrap_or_else(|| found(source, Origin::AuthFile));
+        }
         // A key that is configured and cannot be had ends the search: the next one may be meant for
         // another endpoint.
         if let Some(key) = self.providers.get(provider).and_then(|auth| auth.api_key.as_ref()) {
             let value = ConfigValue::read(key.expose_secret(), variable);
             return found(key_source(value, "apiKey in models.json"), Origin::ModelsFile);
         }
+        self.environment_key(provider).unwrap_or_else(|| found(KeySource::Missing(None), Origin::Other))
+    }
+
+    /// What the environment has for a provider: a key, or credentials that need none.
+    fn environment_key(&self, provider: &str) -> Option<FoundKey> {
+        let variable = |name: &str| self.auth.variable(provider, name, &self.environment);
+        let found = |source, form| Some(FoundKey { source, form, origin: Origin::Other });
         for key in environment_variables(provider) {
             if let Some(value) = variable(key.name) {
-                return FoundKey {
-                    source: KeySource::Ready(value.into()),
-                    form: key.form,
-                    origin: Origin::Other,
-                };
+                return found(KeySource::Ready(value.into()), key.form);
             }
         }
-        let has = |name: &&str| variable(name).is_some();
-        if ambient_credentials(provider).iter().any(|names| names.iter().all(&has)) {
-            return found(KeySource::NotNeeded, Origin::Other);
+        if has_ambient_credentials(provider, variable) {
+            return found(KeySource::NotNeeded, KeyForm::ApiKey);
         }
-        found(KeySource::Missing(None), Origin::Other)
+        None
     }
 
     /// The headers of a model: those that it comes with, the provider's over them, and over these what
@@ -338,11 +344,16 @@ fn built_in_headers(model: &Model) -> Vec<(String, SecretString)> {
     headers.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.into()))).collect()
 }
 
-/// Sets of variables of which one is enough for the provider's requests to be signed without a key.
-fn ambient_credentials(provider: &str) -> &'static [&'static [&'static str]] {
+/// Providers with credentials of another kind than keys.
+const CLOUDS: [&str; 2] = ["amazon-bedrock", "google-vertex"];
+
+/// True when what these variables say is enough for the provider's requests to be authorised without a key.
+fn has_ambient_credentials<'v>(provider: &str, variable: impl Fn(&str) -> Option<&'v str>) -> bool {
+    let has = |name: &str| variable(name).is_some();
     match provider {
-        "amazon-bedrock" => &[&["AWS_PROFILE"], &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]],
-        _ => &[],
+        "amazon-bedrock" => has("AWS_PROFILE") || (has("AWS_ACCESS_KEY_ID") && has("AWS_SECRET_ACCESS_KEY")),
+        "google-vertex" => google_vertex::has_default_credentials(|name| variable(name).map(str::to_owned)),
+        _ => false,
     }
 }
 

@@ -26,6 +26,17 @@ fn every_line_of_every_table_can_be_read() {
 }
 
 #[test]
+fn the_readme_tells_how_many_models_can_be_used() {
+    let counts =
+        TABLES.iter().map(|(provider, table)| read(provider, table).len()).filter(|count| *count > 0);
+    let (providers, models) =
+        counts.fold((0, 0), |(providers, models), count| (providers + 1, models + count));
+    let told = format!("{},{:03} models of {providers} providers", models / 1000, models % 1000);
+    let readme = include_str!("../../../../../README.md");
+    assert!(readme.contains(&told), "README.md must tell of {told}");
+}
+
+#[test]
 fn every_default_is_in_the_table_of_its_provider() {
     for (provider, id) in DEFAULT_MODELS {
         assert!(table(provider).contains(&format!("\nm\t{id}\t")), "{provider}/{id}");

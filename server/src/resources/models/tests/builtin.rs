@@ -154,6 +154,52 @@ fn a_provider_with_an_account_in_its_address_needs_it() {
 }
 
 #[test]
+fn vertex_needs_a_key_or_default_credentials_with_a_project_and_a_location() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("adc.json");
+    fs::write(&file, "{}").unwrap();
+    let (file, nowhere) = (file.to_str().unwrap(), folder.path().join("nope").display().to_string());
+    let named = ("GOOGLE_APPLICATION_CREDENTIALS", file);
+    let missing = ("GOOGLE_APPLICATION_CREDENTIALS", nowhere.as_str());
+    let (project, old) = (("GOOGLE_CLOUD_PROJECT", "p"), ("GCLOUD_PROJECT", "p"));
+    let location = ("GOOGLE_CLOUD_LOCATION", "us-central1");
+    let metadata = ("GCE_METADATA_HOST", "m");
+    for (variables, usable) in [
+        (vec![("GOOGLE_CLOUD_API_KEY", "k")], true),
+        (vec![project, location], false),
+        (vec![project, location, named], true),
+        (vec![old, location, named], true),
+        (vec![location, named], false),
+        (vec![project, named], false),
+        (vec![project, location, missing], false),
+        (vec![project, location, metadata], true),
+        (vec![metadata], false),
+    ] {
+        let set = |home: Home| variables.iter().fold(home, |home, (name, value)| home.variable(name, value));
+        let registry = set(Home::with_text("{}")).load();
+        assert_eq!(!registry.available().is_empty(), usable, "{variables:?}");
+        assert!(registry.available().iter().all(|model| model.api == "google-vertex"));
+        // An entry of auth.json that has no key does not hide them.
+        let home = Home::with_text("{}").auth(&json!({ "google-vertex": { "type": "api_key" } }));
+        assert_eq!(!set(home).load().available().is_empty(), usable, "{variables:?}");
+    }
+    let own = json!({ "google-vertex": { "type": "api_key", "env": {
+        "GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "eu", "GOOGLE_APPLICATION_CREDENTIALS": file } } });
+    assert!(!Home::with_text("{}").auth(&own).load().available().is_empty());
+}
+
+#[tokio::test]
+async fn the_variables_of_an_entry_go_with_the_requests_of_its_provider() {
+    let entry = json!({ "google-vertex": { "type": "api_key", "key": "k", "env": { "A": "1" } } });
+    let registry = Home::with_text("{}").auth(&entry).load();
+    let model = registry.find("google-vertex", "gemini-2.5-pro").unwrap();
+    let variables = registry.credentials(&model).await.unwrap().variables;
+    let shown: Vec<_> =
+        variables.iter().map(|(name, value)| (name.as_str(), value.expose_secret())).collect();
+    assert_eq!(shown, [("A", "1")]);
+}
+
+#[test]
 fn bedrock_needs_no_key_where_requests_can_be_signed() {
     for (variables, usable) in [
         (&[][..], false),
