@@ -1,4 +1,4 @@
-//! What Python functions are asked: dialogs, and lines of stderr.
+//! What Python functions are asked or told: dialogs, lines of stderr, events.
 //!
 //! The runtime must not call them. They wait here until a Python thread or an event loop fetches them.
 
@@ -10,15 +10,16 @@ use futures::future::BoxFuture;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyString};
-use sampi_client::{Answer, Dialog, Question, StderrSink, UiHandler};
+use sampi_client::{Answer, Dialog, EventItem, Question, StderrSink, UiHandler};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::bridge::Bridge;
 use crate::convert::ToPy;
+use crate::stream::item_to_py;
 use crate::wait::wait;
 
-/// How many callbacks may wait. Beyond that lines of stderr are lost and dialogs are dismissed: neither
-/// may hold the daemon up.
+/// How many callbacks of one queue may wait. Beyond that lines of stderr are lost and dialogs are dismissed:
+/// neither may hold the daemon up.
 const CAPACITY: usize = 4096;
 
 /// The end of the queue that the runtime has.
@@ -28,6 +29,7 @@ pub(crate) struct CallbackSender(mpsc::Sender<Callback>);
 pub(crate) enum Callback {
     Dialog(Dialog, oneshot::Sender<Answer>),
     Stderr(String),
+    Event(EventItem),
 }
 
 impl CallbackSender {
@@ -38,6 +40,15 @@ impl CallbackSender {
             // Full or closed: the tail that errors carry is kept in any case.
             let _ = sender.try_send(Callback::Stderr(line.to_owned()));
         })
+    }
+
+    /// A listener that hands events over. It waits while the queue is full, on the thread that the client has
+    /// for it; what it misses meanwhile the client tells as for any listener.
+    pub(crate) fn listener(self) -> impl Fn(EventItem) + Send + Sync {
+        move |item| {
+            // Closed: the Python client is gone.
+            let _ = self.0.blocking_send(Callback::Event(item));
+        }
     }
 }
 
@@ -85,30 +96,40 @@ impl Callbacks {
 
 #[pymethods]
 impl Callbacks {
-    /// Waits for the next callback, a `PendingDialog` or a line; `None` when there will be no more.
+    /// Waits for the next callback, a `PendingDialog`, a line, an event or the `ProtocolError` of one that
+    /// could not be read; `None` when there will be no more.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut queue = self.lock()?;
-        let callback = match queue.early.take() {
-            Some(callback) => Some(callback),
-            None => wait(py, queue.receiver.recv())?,
-        };
-        callback.map(|callback| callback.into_python(py)).transpose()
-    }
-
-    /// Takes what is there; `None` when there will be no more.
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let mut queue = self.lock()?;
-        let taken = PyList::empty(py);
-        if let Some(callback) = queue.early.take() {
-            taken.append(callback.into_python(py)?)?;
-        }
         loop {
-            match queue.receiver.try_recv() {
-                Ok(callback) => taken.append(callback.into_python(py)?)?,
-                Err(mpsc::error::TryRecvError::Disconnected) if taken.is_empty() => return Ok(None),
-                Err(_) => return Ok(Some(taken)),
+            let callback = match queue.early.take() {
+                Some(callback) => Some(callback),
+                None => wait(py, queue.receiver.recv())?,
+            };
+            let Some(callback) = callback else { return Ok(None) };
+            if let Some(object) = callback.into_python(py)? {
+                return Ok(Some(object));
             }
         }
+    }
+
+    /// Takes what is there, at most `limit` callbacks; `None` when there will be no more.
+    fn take<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Option<Bound<'py, PyList>>> {
+        let mut queue = self.lock()?;
+        let taken = PyList::empty(py);
+        while taken.len() < limit {
+            let callback = match queue.early.take() {
+                Some(callback) => callback,
+                None => match queue.receiver.try_recv() {
+                    Ok(callback) => callback,
+                    Err(mpsc::error::TryRecvError::Disconnected) if taken.is_empty() => return Ok(None),
+                    Err(_) => break,
+                },
+            };
+            if let Some(object) = callback.into_python(py)? {
+                taken.append(object)?;
+            }
+        }
+        Ok(Some(taken))
     }
 
     /// Has the bridge woken under this token when there is something to take; false when there is already.
@@ -129,13 +150,18 @@ impl Callbacks {
 }
 
 impl Callback {
-    fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    /// The object that Python gets; `None` when it is nothing to tell.
+    fn into_python(self, py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
         match self {
-            Self::Stderr(line) => line.to_py(py),
+            Self::Stderr(line) => line.to_py(py).map(Some),
             Self::Dialog(dialog, sender) => {
                 let pending = PendingDialog { dialog, sender: Mutex::new(Some(sender)) };
-                Ok(Bound::new(py, pending)?.into_any())
+                Ok(Some(Bound::new(py, pending)?.into_any()))
             }
+            Self::Event(item) => match item_to_py(py, &item) {
+                Some(Err(error)) => Ok(Some(error.into_value(py).into_bound(py).into_any())),
+                event => event.transpose(),
+            },
         }
     }
 }
@@ -153,16 +179,6 @@ impl PendingDialog {
     #[getter]
     fn dialog<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.dialog.to_py(py)
-    }
-
-    /// What somebody who agrees without looking closer answers.
-    #[getter]
-    fn approval<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self.dialog.question.approval() {
-            Answer::Value(value) => value.to_py(py),
-            Answer::Confirmed(confirmed) => confirmed.to_py(py),
-            Answer::Cancelled => ().to_py(py),
-        }
     }
 
     /// Answers: a bool for a confirmation, a string for the others, `None` to dismiss it.

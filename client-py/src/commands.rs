@@ -18,14 +18,14 @@ macro_rules! by_name {
         match $name {
             $(<$command as RpcCommand>::NAME => typed::<$command>($client, $parameters, $timeout),)*
             // Its reply may be nested too deeply for the typed way.
-            GetTree::NAME => Ok(answer($client.get_tree(), $timeout)),
+            GetTree::NAME => Ok(answer($client.get_tree_with($parameters), $timeout)),
             _ => Ok(answer($client.call_raw($name, $parameters), $timeout)),
         }
     };
 }
 
-/// A call by the command's wire name. A wrong parameter is a `ValueError` that names it; a command that
-/// is not in the table is sent as it is.
+/// A call by the command's wire name. A wrong parameter is a `ValueError` that names it; what the table does
+/// not know, a parameter or a command, is sent as it is.
 pub(crate) fn call(
     client: &RpcClient,
     name: &str,
@@ -51,7 +51,8 @@ fn typed<C: RpcCommand>(client: &RpcClient, value: Value, timeout: Option<Durati
 where
     C::Data: ToPy + Send + 'static,
 {
-    Ok(answer(client.call(&parameters::<C>(value)?), timeout))
+    parameters::<C>(value.clone())?;
+    Ok(answer(client.call_raw_as::<C::Data>(C::NAME, value), timeout))
 }
 
 fn answer<T: ToPy + Send + 'static>(call: Call<T>, timeout: Option<Duration>) -> AnswerFuture {

@@ -35,11 +35,12 @@ pub(crate) struct Core {
 
 #[pymethods]
 impl Core {
-    /// Starts the daemon. Gives the client and, when Python functions are to be asked, their queue.
+    /// Starts the daemon. Gives the client, the queue of what Python functions are asked, and the queue of the
+    /// events that one is told, which is of its own so that it delays no answers.
     #[staticmethod]
     #[pyo3(signature = (
         *, program, program_args, cwd, env, provider, model, thinking, session, session_dir, session_name,
-        args, frame_limit, stderr, asks
+        args, frame_limit, stderr, asks, listens
     ))]
     #[allow(clippy::too_many_arguments, reason = "they are the options of the Python constructor")]
     fn spawn(
@@ -58,7 +59,8 @@ impl Core {
         frame_limit: Option<usize>,
         stderr: &str,
         asks: bool,
-    ) -> PyResult<(Self, Callbacks)> {
+        listens: bool,
+    ) -> PyResult<(Self, Callbacks, Callbacks)> {
         let mut builder = RpcClient::builder().program(program).program_args(program_args).args(args);
         if let Some(cwd) = cwd {
             builder = builder.cwd(cwd);
@@ -102,8 +104,12 @@ impl Core {
         if asks {
             builder = builder.ui_handler(sender);
         }
+        let (sender, events) = callbacks();
+        if listens {
+            builder = builder.on_event(sender.listener());
+        }
         let client = wait(py, builder.spawn())?.map_err(|error| errors::to_py_err(py, &error))?;
-        Ok((Self { client: Some(client), home: Home::here() }, queue))
+        Ok((Self { client: Some(client), home: Home::here() }, queue, events))
     }
 
     /// A call of the command with this wire name.

@@ -46,6 +46,17 @@ struct Reader {
     over: bool,
 }
 
+/// The object of what happened; `None` for what is not told, such as the end of the connection.
+pub(crate) fn item_to_py<'py>(py: Python<'py>, item: &EventItem) -> Option<PyResult<Bound<'py, PyAny>>> {
+    match item {
+        EventItem::Event(event) => Some(event_to_py(py, event)),
+        EventItem::Ui(request) => Some(ui_event_to_py(py, request)),
+        EventItem::Lagged(missed) => Some(lagged_to_py(py, *missed)),
+        EventItem::Malformed(record) => Some(Err(errors::malformed(py, record))),
+        _ => None,
+    }
+}
+
 /// What is next.
 enum Next<'py> {
     Event(Bound<'py, PyAny>),
@@ -104,16 +115,15 @@ impl EventStream {
         item: Option<EventItem>,
     ) -> PyResult<Next<'py>> {
         match item {
-            Some(EventItem::Event(event)) => event_to_py(py, &event).map(Next::Event),
-            Some(EventItem::Ui(request)) => ui_event_to_py(py, &request).map(Next::Event),
-            Some(EventItem::Lagged(missed)) => lagged_to_py(py, missed).map(Next::Event),
-            Some(EventItem::Malformed(record)) => Err(errors::malformed(py, &record)),
             Some(EventItem::Closed(exit)) => {
                 reader.over = true;
                 self.over.store(true, Ordering::Release);
                 if errors::was_asked_for(&exit) { Ok(Next::End) } else { Err(errors::exited(py, &exit)) }
             }
-            Some(_) => Ok(Next::Nothing),
+            Some(item) => match item_to_py(py, &item) {
+                Some(event) => event.map(Next::Event),
+                None => Ok(Next::Nothing),
+            },
             None => {
                 let first = !std::mem::replace(&mut reader.over, true);
                 self.over.store(true, Ordering::Release);
@@ -207,15 +217,18 @@ impl EventStream {
         self.run.as_ref().map(|run| run.disposition).to_py(py)
     }
 
-    /// True when everything was read.
+    /// True when everything was read or, read or not, the run has settled.
     #[getter]
-    fn over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
+    fn over(&self) -> PyResult<bool> {
+        self.home.check()?;
+        let settled = self.run.as_ref().is_some_and(|run| run.waiter.is_settled());
+        Ok(settled || self.over.load(Ordering::Acquire))
     }
 
     /// Waits for the run's outcome.
     #[pyo3(signature = (timeout=None))]
     fn outcome(&self, timeout: Option<Seconds>) -> PyResult<Call> {
+        self.home.check()?;
         let Some(run) = &self.run else { return Err(PyRuntimeError::new_err("this is no run")) };
         let (waiter, limit) = (run.waiter.clone(), timeout.map(|seconds| seconds.0));
         Ok(Call::new(async move {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -17,6 +18,18 @@ USAGE = {
     "cacheWrite": 0,
     "totalTokens": 3,
     "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0},
+}
+
+STATE = {
+    "thinkingLevel": "off",
+    "isStreaming": False,
+    "isCompacting": False,
+    "steeringMode": "all",
+    "followUpMode": "all",
+    "sessionId": "s",
+    "autoCompactionEnabled": True,
+    "messageCount": 0,
+    "pendingMessageCount": 0,
 }
 
 
@@ -201,7 +214,40 @@ def deep_tree() -> None:
 
 def raw_commands() -> None:
     for command in commands():
-        write(answer(command, {"seen": {key: value for key, value in command.items() if key != "id"}}))
+        seen = {key: value for key, value in command.items() if key != "id"}
+        write(answer(command, {"seen": seen, "text": json.dumps(seen)}))
+
+
+def gated() -> None:
+    """Begins a run and ends it when a line comes out of the FIFO that the prompt names."""
+    for command in commands():
+        records = run(command)
+        write(*records[:2])
+        with open(command["message"]) as gate:
+            gate.readline()
+        write(*records[2:])
+
+
+def asks_at_once() -> None:
+    """Asks before it is asked anything. When it has its answer it says so, and then answers commands."""
+    print("asking", file=sys.stderr, flush=True)
+    write({"type": "extension_ui_request", "id": "d", "method": "confirm", "title": "t", "message": "m"})
+    waiting: list[dict[str, Any]] = []
+    for record in commands():
+        waiting.append(record)
+        if record["type"] == "extension_ui_response":
+            waiting.remove(record)
+            write({"type": "extension_error", "extensionPath": "x", "event": "e", "error": json.dumps(record)})
+            break
+    for record in itertools.chain(waiting, commands()):
+        write(answer(record, STATE))
+
+
+def announces() -> None:
+    """Has something to say before it is asked anything."""
+    write({"type": "session_diagnostic", "path": "p", "message": "m"}, {"type": "agent_settled", "aborted": "no"})
+    for command in commands():
+        write(*run(command))
 
 
 if __name__ == "__main__":

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
+import threading
 import time
 
 import pytest
 from conftest import async_fake, script
 
 import sampi
-from sampi import AgentSettled, AsyncClient, CommandError, Lagged, ProcessError, ProtocolError, TextDelta
+from sampi import (
+    AgentSettled,
+    AssistantMessage,
+    AsyncClient,
+    CommandError,
+    ExtensionError,
+    Lagged,
+    MessageEnd,
+    ProcessError,
+    ProtocolError,
+    SessionDiagnostic,
+    TextDelta,
+    approve_when,
+)
 
 
 async def test_run_gives_the_outcome() -> None:
@@ -209,3 +224,94 @@ def test_loops_go_away() -> None:
     asyncio.run(ask())
     gc.collect()
     assert len(_bridge._bridges) == 0
+
+
+async def test_leaving_the_block_of_a_run_that_is_over_leaves_the_next_run_alone() -> None:
+    async with AsyncClient(provider="demo", session="memory") as pi:
+        async with pi.stream(script({"text": "First."})) as run:
+            assert (await run.outcome()).text == "First."
+            following = await pi.stream(script({"text": "Never ", "hang": True})).start()
+        assert (await pi.get_state()).is_streaming
+        await following.abort()
+        assert (await following.outcome()).aborted
+
+
+def test_whoever_uses_a_client_that_was_made_outside_of_a_loop_has_its_functions_asked() -> None:
+    lines: list[str] = []
+
+    def asking() -> AsyncClient:
+        return async_fake("asks_at_once", ui_handler=approve_when(lambda dialog: True), stderr=lines.append)
+
+    async def first(events: sampi.AsyncEvents) -> sampi.Event:
+        return await asyncio.wait_for(events.__anext__(), 20)
+
+    async def wait(pi: AsyncClient) -> None:
+        await pi.wait_for_idle(timeout=20)
+
+    async def stream(pi: AsyncClient) -> list[sampi.Event]:
+        return await asyncio.wait_for(_read(pi.stream('[{"method":"confirm","title":"t","message":"m"}]')), 20)
+
+    told = asyncio.run(first(asking().events()))
+    assert isinstance(told, ExtensionError) and '"confirmed": true' in told.error
+    asyncio.run(wait(asking()))
+    assert lines == ["asking"] * 2
+    events = asyncio.run(stream(async_fake("dialogs", ui_handler=approve_when(lambda dialog: True))))
+    answers = [event.message for event in events if isinstance(event, MessageEnd)]
+    assert isinstance(answers[-1], AssistantMessage) and '"confirmed": true' in answers[-1].text
+
+
+async def test_a_stream_is_read_by_one_task_at_a_time() -> None:
+    async with AsyncClient(provider="demo", session="memory") as pi:
+        run = pi.stream(script({"text": "x", "hang": True}))
+        for stream in (pi.events(), run):
+            first = asyncio.ensure_future(stream.__anext__())
+            await asyncio.sleep(0)
+            with pytest.raises(RuntimeError, match="another task is reading"):
+                await stream.__anext__()
+            if stream is not run:
+                first.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await first
+                first = asyncio.ensure_future(stream.__anext__())
+                await pi.bash("echo x")
+            assert isinstance(await first, sampi.Event)
+        await run.abort()
+        assert isinstance((await _read(run))[-1], AgentSettled)
+
+
+async def test_plain_handlers_wait_side_by_side_however_many() -> None:
+    together = threading.Barrier(40)
+
+    def handler(dialog: sampi.Dialog) -> str:
+        together.wait(20)
+        return "x"
+
+    asked = [{"method": "input", "title": str(number)} for number in range(40)]
+    async with async_fake("dialogs", ui_handler=handler) as pi:
+        answers = json.loads((await pi.run(json.dumps(asked))).text)
+    assert [answer.get("value") for answer in answers] == ["x"] * 40
+
+
+async def test_a_plain_handler_that_fails_dismisses_its_dialog_and_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def handler(dialog: sampi.Dialog) -> bool:
+        raise StopIteration("no idea")
+
+    async with async_fake("dialogs", ui_handler=handler) as pi:
+        assert '"cancelled": true' in (await pi.run('[{"method":"confirm","title":"t","message":"m"}]')).text
+    assert "no idea" in caplog.text
+
+
+async def test_a_function_hears_everything_from_the_first_record_on() -> None:
+    heard: list[sampi.Event] = []
+    async with async_fake("announces", on_event=heard.append) as pi:
+        for _ in range(2):
+            while not heard:
+                await asyncio.sleep(0.001)
+            assert isinstance(heard.pop(0), SessionDiagnostic)
+            await pi.run("x")
+            while not (heard and isinstance(heard[-1], AgentSettled)):
+                await asyncio.sleep(0.001)
+            heard.clear()
+            await pi.restart()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import gc
+import os
+import sys
 import threading
 from pathlib import Path
 
 import pytest
-from conftest import script
+from conftest import FAKE, script
 
 import sampi
 from sampi import (
@@ -83,6 +86,52 @@ def test_leaving_the_block_of_a_run_aborts_it(pi: Client) -> None:
                 break
     assert run.outcome().aborted
     assert not pi.get_state().is_streaming
+
+
+def test_leaving_the_block_of_a_run_that_is_over_leaves_the_next_run_alone(pi: Client) -> None:
+    with pi.stream(script({"text": "First."})) as run:
+        assert run.outcome().text == "First."  # and its events were not read
+        following = pi.stream(script({"text": "Never ", "hang": True}))
+    assert pi.get_state().is_streaming
+    following.abort()
+    assert following.outcome().aborted
+
+
+def gated(gate: Path) -> Client:
+    os.mkfifo(gate)
+    return Client(program=sys.executable, program_args=[FAKE, "gated"])
+
+
+def open_gate(gate: Path) -> None:
+    fifo = os.open(gate, os.O_RDWR)
+    os.write(fifo, b"\n")
+    # Kept open: what nobody has read would be lost.
+    OPENED.append(fifo)
+
+
+OPENED: list[int] = []
+
+
+def test_a_run_that_is_read_keeps_its_client(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    seen: list[sampi.Event] = []
+    for event in gated(gate).stream(str(gate)):
+        if not seen:
+            gc.collect()
+            open_gate(gate)
+        seen.append(event)
+    assert isinstance(seen[-1], AgentSettled)
+
+
+def test_a_stream_of_events_keeps_its_client(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    pi = gated(gate)
+    events = pi.events()
+    pi.prompt(str(gate))
+    del pi
+    gc.collect()
+    open_gate(gate)
+    assert any(isinstance(event, AgentSettled) for event in iter(lambda: next(events), None))
 
 
 def test_a_block_can_be_left_while_another_thread_reads(pi: Client) -> None:

@@ -102,3 +102,14 @@ def test_a_handler_that_fails_dismisses_its_dialog_and_is_logged(
         assert told(fake("dialogs", ui_handler=handler)) == CANCELLED
     assert caplog.text.count("no idea") >= 3
     assert "a bool or None, not str" in caplog.text
+
+
+def test_a_dialog_tells_what_somebody_who_agrees_answers() -> None:
+    def approval(**request: Any) -> sampi.Answer:
+        return Dialog.from_raw({"type": "extension_ui_request", "id": "d", "title": "t", **request}).approval
+
+    assert approval(method="select", options=["one", "two"]) == "one"
+    assert approval(method="select", options=[]) is None
+    assert approval(method="confirm", message="m") is True
+    assert approval(method="input") is None
+    assert approval(method="editor", prefill="p") == "p"

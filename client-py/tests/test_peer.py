@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import queue
 from collections.abc import Callable
 
 import pytest
 
 import sampi
-from sampi import AgentSettled, Client, MessageUpdate, Notify, ProcessError, ProtocolError, TextDelta, UnknownEvent
+from sampi import (
+    AgentSettled,
+    Client,
+    MessageUpdate,
+    Notify,
+    ProcessError,
+    ProtocolError,
+    SessionDiagnostic,
+    TextDelta,
+    UnknownEvent,
+)
 
 Fake = Callable[..., Client]
 
@@ -118,9 +130,33 @@ def test_parameters_have_their_wire_names(fake: Fake) -> None:
     }
 
 
-def test_lines_of_stderr_reach_a_function(fake: Fake) -> None:
-    import queue
+def test_parameters_that_a_command_does_not_know_are_sent_as_they_are(fake: Fake) -> None:
+    text = fake("raw_commands").call("get_last_assistant_text", {"of": {"day": -1.5}, "none": None})
+    assert json.loads(text) == {"type": "get_last_assistant_text", "of": {"day": -1.5}, "none": None}
 
+
+def test_a_function_hears_everything_from_the_first_record_on(
+    fake: Fake, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: queue.Queue[sampi.Event] = queue.Queue()
+
+    def on_event(event: sampi.Event) -> None:
+        heard.put(event)
+        if isinstance(event, AgentSettled):
+            raise ValueError("a listener's own affair")
+
+    pi = fake("announces", on_event=on_event)
+    for _ in range(2):
+        assert isinstance(heard.get(timeout=30), SessionDiagnostic)
+        pi.run("x")
+        while not isinstance(heard.get(timeout=30), AgentSettled):
+            pass
+        pi.restart()
+    assert isinstance(heard.get(timeout=30), SessionDiagnostic)
+    assert "agent_settled: aborted" in caplog.text and "own affair" in caplog.text
+
+
+def test_lines_of_stderr_reach_a_function(fake: Fake) -> None:
     lines: queue.Queue[str] = queue.Queue()
     pi = fake("talks_on_stderr", stderr=lines.put)
     pi.run("x")

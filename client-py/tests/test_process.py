@@ -166,7 +166,7 @@ def test_after_a_fork_the_client_is_the_parents_and_the_child_makes_its_own() ->
         run = pi.stream(script({"text": "x"}))
         child = os.fork()
         if child == 0:
-            for use in (pi.get_state, lambda: next(iter(run)), pi.close):
+            for use in (pi.get_state, lambda: next(iter(run)), lambda: run.outcome(timeout=5), pi.close):
                 try:
                     use()
                 except RuntimeError as error:

@@ -1,6 +1,7 @@
 """Build backend: maturin, with the daemon in the wheel.
 
-The daemon is built by cargo in release mode, unless `SAMPI_DAEMON` names a program that is built already.
+The daemon is built by cargo in release mode, unless `SAMPI_DAEMON` names a program that is built already; a
+relative path is one from the workspace, because installers choose where a build backend runs.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def build_sdist(directory: str, config: Any = None) -> str:
 def place_daemon() -> None:
     """Puts the daemon where maturin takes it into the wheel."""
     given = os.environ.get("SAMPI_DAEMON")
-    daemon = Path(given).resolve() if given else build_daemon()
+    daemon = (WORKSPACE / given).resolve() if given else build_daemon()
     SCRIPTS.mkdir(parents=True, exist_ok=True)
     target = SCRIPTS / ("sampi.exe" if os.name == "nt" else "sampi")
     shutil.copyfile(daemon, target)

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::client::RpcClient;
 use crate::error::ClientError;
+use crate::events::{EventItem, Listeners};
 use crate::process::{Launch, StderrSink};
 use crate::supervise::Connection;
 use crate::ui::{DenyAll, UiHandler};
@@ -60,6 +61,7 @@ pub struct RpcClientBuilder {
     stderr: StderrSink,
     frame_limit: usize,
     handler: Arc<dyn UiHandler>,
+    listeners: Vec<Arc<dyn Fn(EventItem) + Send + Sync>>,
 }
 
 impl Default for RpcClientBuilder {
@@ -79,12 +81,14 @@ impl Default for RpcClientBuilder {
             stderr: StderrSink::Keep,
             frame_limit: DEFAULT_FRAME_LIMIT,
             handler: Arc::new(DenyAll),
+            listeners: Vec::new(),
         }
     }
 }
 
 impl RpcClientBuilder {
-    /// The program to run: a path, or a name to find on `PATH`. `pi` works too.
+    /// The program to run: a path, or a name to find on `PATH`. `pi` works too. A relative path is one from
+    /// the caller's working directory, not from that of [`cwd`](Self::cwd).
     ///
     /// By default it is what `SAMPI_BIN` names, else `sampi` beside the running program, else `sampi` on
     /// `PATH`.
@@ -184,23 +188,40 @@ impl RpcClientBuilder {
         self
     }
 
-    /// Starts the daemon. Fails when the program is missing or cannot be run; a daemon that starts and
-    /// dies fails the calls that follow, with its exit status and what it wrote to stderr.
+    /// Calls a function for everything that happens, from the daemon's first record on, also after a
+    /// restart. What [`RpcClient::on_event`] misses is what a daemon writes before it is asked anything,
+    /// such as `session_diagnostic`.
+    ///
+    /// The function runs on a thread of its own for each client that is started; what is said there about
+    /// blocking, panics and falling behind holds here too. It stays as long as the client.
+    pub fn on_event(mut self, listener: impl Fn(EventItem) + Send + Sync + 'static) -> Self {
+        self.listeners.push(Arc::new(listener));
+        self
+    }
+
+    /// Starts the daemon. Fails when the program is missing or cannot be run, or when the thread of a
+    /// listener cannot be started; a daemon that starts and dies fails the calls that follow, with its exit
+    /// status and what it wrote to stderr.
     pub async fn spawn(self) -> Result<RpcClient, ClientError> {
         let launch = self.launch();
-        let connection = Connection::spawn(&launch, self.frame_limit, Arc::clone(&self.handler))?;
-        Ok(RpcClient::start(connection, Some(launch), self.frame_limit, self.handler))
+        let listeners = Listeners::start(self.listeners)?;
+        let hub = listeners.hub();
+        let connection = Connection::spawn(&launch, self.frame_limit, Arc::clone(&self.handler), hub)?;
+        Ok(RpcClient::start(connection, Some(launch), self.frame_limit, self.handler, listeners))
     }
 
     /// Connects to a daemon behind two streams, such as a socket or the pipes of a process that somebody
-    /// else started. Only the frame limit and the UI handler count. Must be called on a tokio runtime.
-    pub fn connect<R, W>(self, reader: R, writer: W) -> RpcClient
+    /// else started. Only the frame limit, the UI handler and the listeners count. Fails when the thread of a
+    /// listener cannot be started. Must be called on a tokio runtime.
+    pub fn connect<R, W>(self, reader: R, writer: W) -> Result<RpcClient, ClientError>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let connection = Connection::over(reader, writer, self.frame_limit, Arc::clone(&self.handler));
-        RpcClient::start(connection, None, self.frame_limit, self.handler)
+        let listeners = Listeners::start(self.listeners)?;
+        let hub = listeners.hub();
+        let connection = Connection::over(reader, writer, self.frame_limit, Arc::clone(&self.handler), hub);
+        Ok(RpcClient::start(connection, None, self.frame_limit, self.handler, listeners))
     }
 
     fn launch(&self) -> Launch {

@@ -4,18 +4,19 @@ use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sampi_protocol::commands::{Command, Prompt, Request, RpcCommand};
 use sampi_protocol::jsonl;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::builder::RpcClientBuilder;
 use crate::call::Call;
 use crate::error::{ClientError, Exit};
-use crate::events::{DEFAULT_EVENT_CAPACITY, EventItem, Listener, Queue, Subscription};
+use crate::events::{DEFAULT_EVENT_CAPACITY, EventItem, Listener, Listeners, Queue, Subscription};
 use crate::pending::Reply;
 use crate::process::{Launch, StopDelays};
 use crate::run::{Run, RunOutcome, Tracker, text_prompt};
@@ -32,21 +33,15 @@ pub struct RpcClient {
 }
 
 struct Inner {
+    /// Before the connection, so that listeners do not hear of an end that the client's own drop causes.
+    listeners: Listeners,
     connection: Mutex<Arc<Connection>>,
     /// One change of the process at a time.
     lifecycle: tokio::sync::Mutex<()>,
     launch: Option<Launch>,
     frame_limit: usize,
     handler: Arc<dyn UiHandler>,
-    listeners: Mutex<Vec<Weak<Queue>>>,
     ids: Ids,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let listeners = self.listeners.get_mut().unwrap_or_else(PoisonError::into_inner);
-        listeners.iter().filter_map(Weak::upgrade).for_each(|queue| queue.end());
-    }
 }
 
 impl RpcClient {
@@ -57,7 +52,7 @@ impl RpcClient {
 
     /// A client of a daemon behind two streams, with the default settings; see
     /// [`RpcClientBuilder::connect`]. Must be called on a tokio runtime.
-    pub fn connect<R, W>(reader: R, writer: W) -> Self
+    pub fn connect<R, W>(reader: R, writer: W) -> Result<Self, ClientError>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -70,15 +65,16 @@ impl RpcClient {
         launch: Option<Launch>,
         frame_limit: usize,
         handler: Arc<dyn UiHandler>,
+        listeners: Listeners,
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
+                listeners,
                 connection: Mutex::new(Arc::new(connection)),
                 lifecycle: tokio::sync::Mutex::new(()),
                 launch,
                 frame_limit,
                 handler,
-                listeners: Mutex::default(),
                 ids: Ids::new(),
             }),
         }
@@ -107,6 +103,15 @@ impl RpcClient {
     /// Calls a command by name, also one that this version does not know. `parameters` is an object; its
     /// `id` and `type`, if it has them, are replaced.
     pub fn call_raw(&self, command: impl Into<String>, parameters: Value) -> Call<Value> {
+        self.call_raw_as(command, parameters)
+    }
+
+    /// [`call_raw`](Self::call_raw) with a typed result, for a command of the table with parameters that this
+    /// version does not know.
+    pub fn call_raw_as<T>(&self, command: impl Into<String>, parameters: Value) -> Call<T>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
         let (id, command) = (self.inner.ids.next(), command.into());
         let record = encode_raw(&id, &command, parameters);
         self.send(id, command, record, None, |reply, command| reply.read(command))
@@ -162,12 +167,13 @@ impl RpcClient {
     ///
     /// The function runs on a thread of its own: it may block, which delays nothing but its own next
     /// event, and a panic in it stays there. When it falls behind by [`DEFAULT_EVENT_CAPACITY`] items it
-    /// is told with [`EventItem::Lagged`]. Fails when the thread cannot be started.
+    /// is told with [`EventItem::Lagged`]. Fails when the thread cannot be started. What the daemon writes as
+    /// soon as it starts is heard for certain only by [`RpcClientBuilder::on_event`].
     pub fn on_event(&self, listener: impl FnMut(EventItem) + Send + 'static) -> std::io::Result<Listener> {
         let queue = Queue::new(DEFAULT_EVENT_CAPACITY);
         let started = Listener::start(&queue, listener)?;
         // Under one lock with the list, so that a restart at the same time attaches it once.
-        let mut listeners = self.lock_listeners();
+        let mut listeners = self.inner.listeners.lock();
         listeners.retain(|listener| listener.strong_count() > 0);
         listeners.push(Arc::downgrade(&queue));
         self.connection().link.hub().attach_listener(&queue);
@@ -219,12 +225,10 @@ impl RpcClient {
         if old.exit().is_none() {
             old.stop(StopDelays::default()).await;
         }
-        let new = Connection::spawn(launch, self.inner.frame_limit, Arc::clone(&self.inner.handler))?;
-        let mut listeners = self.lock_listeners();
-        listeners.retain(|listener| listener.strong_count() > 0);
-        for queue in listeners.iter().filter_map(Weak::upgrade) {
-            new.link.hub().attach_listener(&queue);
-        }
+        let mut listeners = self.inner.listeners.lock();
+        // They are there before the first record is read.
+        let hub = Listeners::hub_of(&mut listeners);
+        let new = Connection::spawn(launch, self.inner.frame_limit, Arc::clone(&self.inner.handler), hub)?;
         *self.lock_connection() = Arc::new(new);
         Ok(())
     }
@@ -270,10 +274,6 @@ impl RpcClient {
     fn lock_connection(&self) -> MutexGuard<'_, Arc<Connection>> {
         self.inner.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn lock_listeners(&self) -> MutexGuard<'_, Vec<Weak<Queue>>> {
-        self.inner.listeners.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Debug for RpcClient {
@@ -283,7 +283,7 @@ impl fmt::Debug for RpcClient {
 }
 
 /// One line of a command whose parameters are JSON.
-fn encode_raw(id: &str, command: &str, parameters: Value) -> Result<Vec<u8>, String> {
+pub(crate) fn encode_raw(id: &str, command: &str, parameters: Value) -> Result<Vec<u8>, String> {
     let mut record = serde_json::Map::new();
     record.insert("id".to_owned(), Value::from(id));
     record.insert("type".to_owned(), Value::from(command));

@@ -47,20 +47,16 @@ pub(crate) struct LinkEnds {
 }
 
 impl Link {
-    pub(crate) fn new(frame_limit: usize) -> (Arc<Self>, LinkEnds) {
-        // Unbounded, so that calls are sent in the order in which they were first polled, and bounded in
-        // effect: each record belongs to a caller who waits for its answer, or to a dialog.
+    /// A link whose events go to this hub.
+    pub(crate) fn new(frame_limit: usize, hub: Hub) -> (Arc<Self>, LinkEnds) {
+        // Unbounded, so that calls are sent in the order in which they were first polled. While the daemon
+        // does not read it grows by what callers send, those included who do not wait for the answer any more.
         let (outgoing, outgoing_end) = mpsc::unbounded_channel();
         // Unbounded, because the reader must not wait, and bounded in effect: each dialog blocks the
         // extension that asked until it is answered.
         let (dialogs, dialogs_end) = mpsc::unbounded_channel();
-        let link = Self {
-            outgoing: Mutex::new(Some(outgoing)),
-            dialogs,
-            pending: Arc::default(),
-            hub: Hub::default(),
-            frame_limit,
-        };
+        let link =
+            Self { outgoing: Mutex::new(Some(outgoing)), dialogs, pending: Arc::default(), hub, frame_limit };
         (Arc::new(link), LinkEnds { outgoing: outgoing_end, dialogs: dialogs_end })
     }
 
@@ -172,9 +168,8 @@ impl Link {
                 }
                 Ok(request) => self.hub.publish(&EventItem::Ui(Arc::new(request))),
                 Err(error) => {
-                    // It may be a dialog of a kind that this version does not know: nobody must wait for it.
                     if let Some(id) = record.id.and_then(|id| serde_json::from_str(id.get()).ok()) {
-                        let _ = self.dialogs.send(DialogRequest::Dismiss(id));
+                        self.dismiss(id);
                     }
                     self.malformed(text, error);
                 }
@@ -206,18 +201,31 @@ impl Link {
     fn receive_start(&self, length: usize, start: &str) {
         let limit = self.frame_limit;
         let record = CutRecord::read(start);
-        let is_response = record.kind.as_deref().is_none_or(|kind| kind == "response");
-        let waiter = record.id.filter(|_| is_response).and_then(|id| self.pending.take(&id));
-        match waiter {
-            Some(Waiter { command, sender, .. }) => {
-                // The caller may be gone.
-                let _ = sender.send(Err(ClientError::FrameTooLong { command, length, limit }));
-            }
-            None => {
-                let error = WireError::new(format!("{length} bytes, more than the frame limit of {limit}"));
-                self.malformed(start.to_owned(), error);
-            }
+        let is_kind = |name| record.kind.as_deref().is_none_or(|kind| kind == name);
+        let waiter =
+            record.id.as_deref().filter(|_| is_kind("response")).and_then(|id| self.pending.take(id));
+        if let Some(Waiter { command, sender, .. }) = waiter {
+            // The caller may be gone.
+            let _ = sender.send(Err(ClientError::FrameTooLong { command, length, limit }));
+            return;
         }
+        let mut error = format!("{length} bytes, more than the frame limit of {limit}");
+        match record.id {
+            Some(id) if is_kind("extension_ui_request") => self.dismiss(id),
+            None if record.kind.as_deref() == Some("extension_ui_request") => {
+                error.push_str(
+                    "; its id is not at its start: if it is a dialog, it waits for an answer for ever",
+                );
+            }
+            _ => {}
+        }
+        self.malformed(start.to_owned(), WireError::new(error));
+    }
+
+    /// Dismisses what may be a dialog and cannot be read: nobody must wait for it.
+    fn dismiss(&self, id: String) {
+        // Without the dialogs' task the connection is ending, and the dialog with it.
+        let _ = self.dialogs.send(DialogRequest::Dismiss(id));
     }
 
     fn malformed(&self, text: String, error: WireError) {

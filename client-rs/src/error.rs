@@ -66,6 +66,9 @@ pub enum ClientError {
         "no agent program found: SAMPI_BIN is not set, and `sampi` is neither beside this program nor on PATH"
     )]
     ProgramNotFound,
+    /// The thread of an event listener could not be started.
+    #[error("could not start the thread of an event listener: {0}")]
+    Listener(Arc<std::io::Error>),
     /// The client is being stopped and takes no more commands.
     #[error("the client is being stopped")]
     Stopping,

@@ -27,8 +27,9 @@ pub enum EventItem {
     /// An extension wants something shown and expects no answer (`notify`, `setStatus`, `setWidget`,
     /// `setTitle`, `set_editor_text`).
     Ui(Arc<UiRequest>),
-    /// The daemon wrote an event of a known kind that is not as the protocol says, or one that is longer
-    /// than the frame limit.
+    /// The daemon wrote an event or a dialog of a known kind that is not as the protocol says, or one that is
+    /// longer than the frame limit. A dialog is dismissed, unless its id cannot be known: then the error says
+    /// so, and only an abort or the dialog's own timeout ends the daemon's wait.
     Malformed(Arc<MalformedRecord>),
     /// The reader was too slow: this many items were dropped here, the oldest ones.
     Lagged(u64),
@@ -301,6 +302,49 @@ impl Hub {
 
     fn lock(&self) -> MutexGuard<'_, HubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The listeners of one client. They end with it.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    queues: Mutex<Vec<Weak<Queue>>>,
+}
+
+impl Listeners {
+    /// Starts a thread for each function.
+    pub(crate) fn start(functions: Vec<Arc<dyn Fn(EventItem) + Send + Sync>>) -> Result<Self, ClientError> {
+        let listeners = Self::default();
+        for function in functions {
+            let queue = Queue::new(DEFAULT_EVENT_CAPACITY);
+            Listener::start(&queue, move |item| function(item))
+                .map_err(|error| ClientError::Listener(Arc::new(error)))?;
+            listeners.lock().push(Arc::downgrade(&queue));
+        }
+        Ok(listeners)
+    }
+
+    /// A hub that all of them hear.
+    pub(crate) fn hub(&self) -> Hub {
+        Self::hub_of(&mut self.lock())
+    }
+
+    /// The same for who has locked them.
+    pub(crate) fn hub_of(queues: &mut Vec<Weak<Queue>>) -> Hub {
+        queues.retain(|queue| queue.strong_count() > 0);
+        let hub = Hub::default();
+        queues.iter().filter_map(Weak::upgrade).for_each(|queue| hub.attach_listener(&queue));
+        hub
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<Weak<Queue>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Listeners {
+    fn drop(&mut self) {
+        self.lock().iter().filter_map(Weak::upgrade).for_each(|queue| queue.end());
     }
 }
 

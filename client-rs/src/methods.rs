@@ -3,9 +3,10 @@
 use sampi_protocol::commands::*;
 use sampi_protocol::data::{CompactionResult, EntryId, Model, ThinkingLevel};
 use sampi_protocol::events::SessionEvent;
+use serde_json::Value;
 
 use crate::call::Call;
-use crate::client::{RpcClient, encode};
+use crate::client::{RpcClient, encode_raw};
 use crate::error::ClientError;
 use crate::pending::Reply;
 use crate::run::text_prompt;
@@ -246,8 +247,14 @@ impl RpcClient {
 
     /// Asks for the session as a tree, of any depth.
     pub fn get_tree(&self) -> Call<SessionTree> {
+        self.get_tree_with(Value::Null)
+    }
+
+    /// [`get_tree`](Self::get_tree) with parameters that this version does not know; see
+    /// [`call_raw`](Self::call_raw).
+    pub fn get_tree_with(&self, parameters: Value) -> Call<SessionTree> {
         let id = self.next_id();
-        let record = encode(&Request::new(Some(&id), &GetTree {}));
+        let record = encode_raw(&id, GetTree::NAME, parameters);
         self.send(id, GetTree::NAME.to_owned(), record, None, |reply, command| {
             let Reply { text, data, .. } = reply.succeeded(command)?;
             SessionTree::from_valid(text, data.unwrap_or_default())

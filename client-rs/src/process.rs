@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +28,8 @@ pub enum StderrSink {
     Keep,
     /// To the log (`tracing`, level info, target `sampi_client::stderr`).
     Log,
-    /// Line by line to a function, called on a task of its own.
+    /// Line by line to a function, called on a task of its own. A panic in it stays there: it is logged,
+    /// and the function gets the next line.
     Lines(Arc<dyn Fn(&str) + Send + Sync>),
 }
 
@@ -41,7 +43,12 @@ impl StderrSink {
         match self {
             Self::Keep => {}
             Self::Log => tracing::info!(target: "sampi_client::stderr", "{line}"),
-            Self::Lines(sink) => sink(line),
+            Self::Lines(sink) => {
+                // The task goes on: a daemon whose stderr nobody reads would block once the pipe is full.
+                if catch_unwind(AssertUnwindSafe(|| sink(line))).is_err() {
+                    tracing::error!("a function for the agent's stderr panicked; it gets the next line");
+                }
+            }
         }
     }
 }
@@ -96,7 +103,7 @@ impl Launch {
         };
         let failed =
             |error: std::io::Error| ClientError::Spawn { program: program.clone(), error: Arc::new(error) };
-        let mut command = Command::new(&program);
+        let mut command = Command::new(from_here(&program).map_err(failed)?);
         command
             .args(&self.args)
             .stdin(Stdio::piped())
@@ -238,6 +245,15 @@ pub(crate) fn find_program() -> Option<PathBuf> {
         let path = std::env::var_os("PATH")?;
         std::env::split_paths(&path).map(|folder| folder.join(&name)).find(|program| is_program(program))
     })
+}
+
+/// The program as the caller's working directory has it, whatever the daemon's will be. A bare name stays: it
+/// is looked for on `PATH`.
+fn from_here(program: &Path) -> std::io::Result<PathBuf> {
+    match program.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => std::path::absolute(program),
+        _ => Ok(program.to_owned()),
+    }
 }
 
 /// The program of this name in the folder of `exe`. Cargo puts tests and examples one folder deeper.

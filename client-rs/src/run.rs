@@ -100,6 +100,11 @@ impl Run {
         self.tracker.outcome().await
     }
 
+    /// True once the run has settled or the connection has ended.
+    pub fn is_settled(&self) -> bool {
+        self.tracker.is_done()
+    }
+
     /// Takes the handle apart, for hosts where one thread reads the events while another waits for the
     /// outcome.
     pub fn split(self) -> (Subscription, RunWaiter) {
@@ -117,6 +122,11 @@ impl RunWaiter {
     /// Waits until the run has settled. Fails only when the connection ends before.
     pub async fn outcome(&self) -> Result<RunOutcome, ClientError> {
         self.tracker.outcome().await
+    }
+
+    /// True once the run has settled or the connection has ended.
+    pub fn is_settled(&self) -> bool {
+        self.tracker.is_done()
     }
 }
 

@@ -12,6 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::connection::{Link, LinkEnds, read_records, write_records};
 use crate::error::{Exit, ExitReason};
+use crate::events::Hub;
 use crate::process::{Launch, Process, StderrTail, StopDelays, read_stderr};
 use crate::ui::{UiHandler, answer_dialogs};
 
@@ -37,30 +38,45 @@ impl Connection {
         launch: &Launch,
         frame_limit: usize,
         handler: Arc<dyn UiHandler>,
+        hub: Hub,
     ) -> Result<Self, crate::ClientError> {
         let (process, pipes) = launch.start()?;
         let process_id = process.id();
         let tail = StderrTail::default();
         let stderr = tokio::spawn(read_stderr(pipes.stderr, tail.clone(), launch.stderr.clone()));
         let peer = Peer::Process { process: Box::new(process), stderr: Owned(stderr), tail };
-        Ok(Self { process_id, ..Self::start(pipes.stdout, pipes.stdin, frame_limit, handler, peer) })
+        Ok(Self {
+            process_id,
+            ..Self::start(pipes.stdout, pipes.stdin, Link::new(frame_limit, hub), handler, peer)
+        })
     }
 
     /// Connects to whatever is behind two streams. Must be called on a runtime.
-    pub(crate) fn over<R, W>(reader: R, writer: W, frame_limit: usize, handler: Arc<dyn UiHandler>) -> Self
+    pub(crate) fn over<R, W>(
+        reader: R,
+        writer: W,
+        frame_limit: usize,
+        handler: Arc<dyn UiHandler>,
+        hub: Hub,
+    ) -> Self
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        Self::start(reader, writer, frame_limit, handler, Peer::Streams)
+        Self::start(reader, writer, Link::new(frame_limit, hub), handler, Peer::Streams)
     }
 
-    fn start<R, W>(reader: R, writer: W, frame_limit: usize, handler: Arc<dyn UiHandler>, peer: Peer) -> Self
+    fn start<R, W>(
+        reader: R,
+        writer: W,
+        (link, LinkEnds { outgoing, dialogs }): (Arc<Link>, LinkEnds),
+        handler: Arc<dyn UiHandler>,
+        peer: Peer,
+    ) -> Self
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let (link, LinkEnds { outgoing, dialogs }) = Link::new(frame_limit);
         let (stop, stop_end) = watch::channel(None);
         let (closed, closed_end) = watch::channel(None);
         let dropped = CancellationToken::new();

@@ -59,6 +59,22 @@ pub enum Question {
     },
 }
 
+impl Dialog {
+    /// The dialog of a request; `None` when it expects no answer.
+    pub fn from_request(request: UiRequest) -> Option<Self> {
+        let (question, timeout) = match request.method {
+            UiMethod::Select { title, options, timeout } => (Question::Select { title, options }, timeout),
+            UiMethod::Confirm { title, message, timeout } => (Question::Confirm { title, message }, timeout),
+            UiMethod::Input { title, placeholder, timeout } => {
+                (Question::Input { title, placeholder }, timeout)
+            }
+            UiMethod::Editor { title, prefill } => (Question::Editor { title, prefill }, None),
+            _ => return None,
+        };
+        Some(Self { id: request.id, question, timeout: timeout.map(Duration::from_millis) })
+    }
+}
+
 impl Question {
     /// What is asked.
     pub fn title(&self) -> &str {
@@ -181,7 +197,7 @@ pub(crate) async fn answer_dialogs(
                 link.answer_dialog(&UiResponse::cancelled(id)).await;
                 continue;
             }
-            Some(DialogRequest::Ask(request)) => match dialog(request) {
+            Some(DialogRequest::Ask(request)) => match Dialog::from_request(request) {
                 Some(dialog) => dialog,
                 None => continue,
             },
@@ -202,15 +218,4 @@ pub(crate) async fn answer_dialogs(
             .await;
         });
     }
-}
-
-fn dialog(request: UiRequest) -> Option<Dialog> {
-    let (question, timeout) = match request.method {
-        UiMethod::Select { title, options, timeout } => (Question::Select { title, options }, timeout),
-        UiMethod::Confirm { title, message, timeout } => (Question::Confirm { title, message }, timeout),
-        UiMethod::Input { title, placeholder, timeout } => (Question::Input { title, placeholder }, timeout),
-        UiMethod::Editor { title, prefill } => (Question::Editor { title, prefill }, None),
-        _ => return None,
-    };
-    Some(Dialog { id: request.id, question, timeout: timeout.map(Duration::from_millis) })
 }

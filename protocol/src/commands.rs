@@ -1,8 +1,8 @@
 //! The table of commands: wire name, parameters, result.
 //!
 //! [`Command`], [`Command::NAMES`], the typed trait [`RpcCommand`] that both ends use and the JSON
-//! schema all follow from the one table below. Adding a command is one row here and one handler in the
-//! server; the compiler lists the rest.
+//! schema all follow from the one table below. Adding a command is one row here: the compiler asks for its
+//! handler in the server, tests ask for its methods in the clients and for the schema.
 //!
 //! The first 33 commands are Pi's. `navigate_tree`, `set_label`, `list_sessions` and `delete_session` are
 //! ours: what Pi offers in its terminal interface alone.

@@ -32,14 +32,6 @@ impl<T> Maybe<T> {
             Self::Absent | Self::Null => None,
         }
     }
-
-    /// The value, if there is one, by move.
-    pub fn into_value(self) -> Option<T> {
-        match self {
-            Self::Value(value) => Some(value),
-            Self::Absent | Self::Null => None,
-        }
-    }
 }
 
 impl<T: Serialize> Serialize for Maybe<T> {

@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::events::SessionEvent;
-use crate::response::Response;
-use crate::ui::{UiRequest, UiResponse};
+use crate::ui::UiResponse;
 
 /// Why a record could not be read. The text names the field and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,30 +136,6 @@ pub fn leading_tag(text: &str) -> Option<&str> {
     // A tag with an escape in it is left to the parser.
     let (tag, _) = rest.split_once('"')?;
     (!tag.contains('\\')).then_some(tag)
-}
-
-/// Any record that a daemon writes.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ServerRecord {
-    /// The answer to a command.
-    Response(Response),
-    /// A session event.
-    Event(SessionEvent),
-    /// A request of the extension UI sub-protocol.
-    UiRequest(UiRequest),
-}
-
-impl ServerRecord {
-    /// Reads one line that a daemon wrote. An unknown event is an [`SessionEvent::Unknown`].
-    pub fn read(text: &str) -> Result<Self, WireError> {
-        let head = Head::read(text)?;
-        match head.kind.as_deref() {
-            Some("response") => from_text(text).map(Self::Response),
-            Some("extension_ui_request") => from_text(text).map(Self::UiRequest),
-            Some(_) => SessionEvent::read(text).map(Self::Event),
-            None => Err(WireError::new("type: missing or not a string")),
-        }
-    }
 }
 
 /// The tag of an answer to an extension UI request, which is no command and gets no response.

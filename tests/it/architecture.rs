@@ -84,7 +84,6 @@ fn rpc_envelopes_live_in_the_rpc_mode_alone() {
         "sampi_protocol::commands::Command",
         "sampi_protocol::commands::RpcCommand",
         "sampi_protocol::commands::Request",
-        "sampi_protocol::wire::ServerRecord",
     ];
     let sources = sources_below("server/src").into_iter();
     let outside = sources.filter(|source| !source.path.starts_with("server/src/modes/rpc"));

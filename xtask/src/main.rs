@@ -31,7 +31,8 @@ cargo xtask TASK
            in the form of get_available_models.
   test-python [PYTEST ARGUMENTS]
            Build the Python package with the daemon in it, install it in an environment under target/,
-           check its types and run its tests.
+           check its types and run its tests. The tests of a real agent run against this daemon, or against
+           the command line that SAMPI_TEST_AGENT holds.
   bench [--spawns N] [--deltas N] [--program PATH] [--peer \"COMMAND ARGS\"]
            Measure the release build: start, memory, size, streaming; beside a peer when one is given.
            Asserts nothing.

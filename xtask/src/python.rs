@@ -12,6 +12,9 @@ use crate::checks::{self, Profile};
 /// How long all of it may take, the daemon's build aside.
 const TIME_LIMIT: Duration = Duration::from_secs(30 * 60);
 
+/// The command line of the agent that the tests of a real one run against.
+const AGENT: &str = "SAMPI_TEST_AGENT";
+
 /// How often a step that runs is looked at.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -20,7 +23,8 @@ const POLL: Duration = Duration::from_millis(50);
 const REQUIREMENTS: &str = include_str!("../../client-py/tests/requirements.txt");
 
 /// Makes a virtual environment under `target/`, builds the wheel with the debug daemon in it, installs it,
-/// and runs mypy, stubtest and pytest.
+/// and runs mypy, stubtest and pytest. The tests of a real agent run against that daemon, unless
+/// `SAMPI_TEST_AGENT` names another.
 pub(crate) fn test(pytest: Vec<OsString>) -> anyhow::Result<()> {
     let daemon = checks::build_daemon(Profile::Debug)?;
     let steps = Steps { until: Instant::now() + TIME_LIMIT, project: checks::root().join("client-py") };
@@ -31,7 +35,17 @@ pub(crate) fn test(pytest: Vec<OsString>) -> anyhow::Result<()> {
     check_types(&steps, &environment)?;
     let mut command = environment.python(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]);
     command.args(pytest);
+    // Tests of a real agent, which may also be Pi, do not find the daemon by themselves.
+    if std::env::var_os(AGENT).is_none() {
+        command.env(AGENT, shell_word(&daemon)?);
+    }
     steps.run(command)
+}
+
+/// A path as one word of a command line.
+fn shell_word(path: &Path) -> anyhow::Result<String> {
+    let text = path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))?;
+    Ok(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
 struct Steps {

@@ -14,7 +14,7 @@ does the same for asyncio. The daemon speaks the RPC protocol of the Pi coding a
 import atexit as _atexit
 
 from . import _native
-from ._client import DEFAULT_CAPACITY, Client, Run
+from ._client import DEFAULT_CAPACITY, Client, Events, Run
 from ._errors import CommandError, ProcessError, ProtocolError, SampiError, TimeoutError
 from ._locate import find_daemon
 from ._native import (
@@ -126,7 +126,7 @@ from ._native import (
     UserMessage,
 )
 from ._names import CompactionReason, Disposition, QueueMode, StopReason, StreamingBehavior, ThinkingLevel
-from ._options import Image, Session, SessionChoice, StderrSink, StopDelays
+from ._options import EventListener, Image, Session, SessionChoice, StderrSink, StopDelays
 from ._ui import Answer, UiHandler, approve_when, deny_all
 from .aio import AsyncClient, AsyncEvents, AsyncRun
 
@@ -177,6 +177,8 @@ __all__ = [
     "Entry",
     "EntryAppended",
     "Event",
+    "EventListener",
+    "Events",
     "ExtensionError",
     "ForkMessage",
     "ForkResult",

@@ -12,28 +12,48 @@ from typing import Any, cast
 from . import _native
 from ._commands import Commands
 from ._names import Disposition, StreamingBehavior, ThinkingLevel
-from ._options import Image, SessionChoice, StderrSink, StopDelays, StrPath, prompt_parameters, spawn_options
-from ._ui import Answer, UiHandler, deny_all, report
+from ._options import (
+    EventListener,
+    Image,
+    SessionChoice,
+    StderrSink,
+    StopDelays,
+    StrPath,
+    prompt_parameters,
+    spawn_options,
+)
+from ._ui import Answer, UiHandler, deny_all, report, tell_event, tell_line
 
-__all__ = ["DEFAULT_CAPACITY", "Client", "Run"]
+__all__ = ["DEFAULT_CAPACITY", "Client", "Events", "Run"]
 
 DEFAULT_CAPACITY = 65_536
 """How many events a stream keeps for a reader that is behind, unless it says otherwise."""
 
 
-class Run:
+class Events(Iterator[_native.Event]):
+    """Everything that happens, until the daemon is stopped. It keeps its client alive."""
+
+    def __init__(self, client: Client, stream: _native.EventStream) -> None:
+        self._client = client
+        self._stream = stream
+
+    def __next__(self) -> _native.Event:
+        return next(self._stream)
+
+
+class Run(Iterator[_native.Event]):
     """A run that was accepted: iterate over its events, steer it, ask for its outcome.
 
     Iterating ends after the run's `AgentSettled`. In a `with` block, leaving the block aborts a run that is
-    still going on; without one, a run goes on when nobody looks.
+    still going on; without one, a run goes on when nobody looks. It keeps its client alive.
     """
 
     def __init__(self, client: Client, stream: _native.EventStream) -> None:
         self._client = client
         self._stream = stream
 
-    def __iter__(self) -> Iterator[_native.Event]:
-        return self._stream
+    def __next__(self) -> _native.Event:
+        return next(self._stream)
 
     def __enter__(self) -> Run:
         return self
@@ -77,7 +97,8 @@ class Client(Commands):
     `program` is the daemon to run; by default what `SAMPI_BIN` names, else the one that came with this
     package, else `sampi` on `PATH`. `program_args` come before all other arguments and `args` after them.
     In `env`, a value of `None` takes a variable away. `ui_handler` answers the dialogs of extensions; by
-    default they are dismissed at once.
+    default they are dismissed at once. `on_event` is told everything that happens, from the daemon's first
+    record on, also after a restart; `events()` begins when it is called.
 
     After `os.fork()` the client belongs to the parent; in the child every method raises `RuntimeError`.
     """
@@ -99,9 +120,10 @@ class Client(Commands):
         frame_limit: int | None = None,
         stderr: StderrSink = "keep",
         ui_handler: UiHandler = deny_all,
+        on_event: EventListener | None = None,
     ) -> None:
         asks = ui_handler is not deny_all
-        self._core, callbacks = _native.Core.spawn(
+        self._core, callbacks, events = _native.Core.spawn(
             **spawn_options(
                 program=program,
                 program_args=program_args,
@@ -117,6 +139,7 @@ class Client(Commands):
                 frame_limit=frame_limit,
                 stderr=stderr,
                 asks=asks,
+                listens=on_event is not None,
             )
         )
         if asks or callable(stderr):
@@ -126,6 +149,8 @@ class Client(Commands):
             threading.Thread(
                 target=_serve, args=(callbacks, ui_handler, sink), name="sampi-callbacks", daemon=True
             ).start()
+        if on_event is not None:
+            threading.Thread(target=_tell, args=(events, on_event), name="sampi-events", daemon=True).start()
 
     def __enter__(self) -> Client:
         return self
@@ -181,9 +206,9 @@ class Client(Commands):
         stream = self._core.start_run(prompt, capacity, timeout).wait()
         return Run(self, cast("_native.EventStream", stream))
 
-    def events(self, *, capacity: int = DEFAULT_CAPACITY) -> Iterator[_native.Event]:
+    def events(self, *, capacity: int = DEFAULT_CAPACITY) -> Events:
         """Iterates over everything that happens from now on, until the daemon is stopped."""
-        return self._core.subscribe(capacity)
+        return Events(self, self._core.subscribe(capacity))
 
     def wait_for_idle(self, *, timeout: float | None = None) -> None:
         """Waits until the session is idle; returns at once when it is."""
@@ -226,6 +251,21 @@ def _serve(
     callbacks: _native.Callbacks, handler: UiHandler, sink: Callable[[str], object] | None
 ) -> None:
     """Asks the functions until there is nothing more to ask."""
+    for callback in _callbacks(callbacks):
+        if isinstance(callback, _native.PendingDialog):
+            # Each in a thread of its own, so that one that takes its time delays no other.
+            threading.Thread(target=_answer, args=(callback, handler), name="sampi-dialog", daemon=True).start()
+        elif sink is not None:
+            tell_line(sink, callback)
+
+
+def _tell(events: _native.Callbacks, on_event: EventListener) -> None:
+    """Tells the function what happens until nothing more will."""
+    for event in _callbacks(events):
+        tell_event(on_event, event)
+
+
+def _callbacks(callbacks: _native.Callbacks) -> Iterator[Any]:
     while True:
         try:
             callback = callbacks.next()
@@ -234,15 +274,7 @@ def _serve(
             return
         if callback is None:
             return
-        if isinstance(callback, str):
-            try:
-                if sink is not None:
-                    sink(callback)
-            except Exception:
-                report("a function for the daemon's stderr failed")
-            continue
-        # Each in a thread of its own, so that one that takes its time delays no other.
-        threading.Thread(target=_answer, args=(callback, handler), name="sampi-dialog", daemon=True).start()
+        yield callback
 
 
 def _answer(pending: _native.PendingDialog, handler: UiHandler) -> None:

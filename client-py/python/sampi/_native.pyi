@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal, final
 
 from typing_extensions import disjoint_base
 
+from ._errors import ProtocolError
 from ._names import CompactionReason, Disposition, QueueMode, StopReason, ThinkingLevel
 
 COMMANDS: list[str]
@@ -33,7 +34,8 @@ class Core:
         frame_limit: int | None,
         stderr: str,
         asks: bool,
-    ) -> tuple[Core, Callbacks]: ...
+        listens: bool,
+    ) -> tuple[Core, Callbacks, Callbacks]: ...
     def call(self, name: str, parameters: dict[str, Any], timeout: float | None) -> Call: ...
     def run(self, prompt: dict[str, Any], timeout: float | None) -> Call: ...
     def start_run(self, prompt: dict[str, Any], capacity: int, timeout: float | None) -> Call: ...
@@ -84,9 +86,9 @@ class EventStream:
 
 @final
 class Callbacks:
-    """What Python functions are asked: dialogs, and lines of stderr."""
-    def next(self) -> PendingDialog | str | None: ...
-    def take(self) -> list[PendingDialog | str] | None: ...
+    """What Python functions are asked or told: dialogs, lines of stderr, events."""
+    def next(self) -> PendingDialog | str | Event | ProtocolError | None: ...
+    def take(self, limit: int) -> list[PendingDialog | str | Event | ProtocolError] | None: ...
     def arm(self, bridge: Bridge, token: int) -> bool: ...
 
 @final
@@ -94,8 +96,6 @@ class PendingDialog:
     """A dialog that waits for its answer. Dropping it dismisses the dialog."""
     @property
     def dialog(self) -> Dialog: ...
-    @property
-    def approval(self) -> str | bool | None: ...
     def answer(self, value: str | bool | None) -> None: ...
 
 @disjoint_base
@@ -1057,6 +1057,10 @@ class Dialog:
     @property
     def id(self) -> str:
         """The request's id."""
+    @property
+    def approval(self) -> str | bool | None:
+        """What somebody who agrees without looking closer answers: yes to a confirmation, the first option of
+        a choice, the given text of an editor; `None` for an input."""
     def raw(self) -> Any:
         """The value as the daemon writes it: plain dicts, lists and strings."""
     @staticmethod

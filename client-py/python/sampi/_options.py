@@ -14,12 +14,16 @@ from . import _native
 from ._locate import find_daemon
 from ._names import StreamingBehavior, ThinkingLevel
 
-__all__ = ["Image", "Session", "SessionChoice", "StderrSink", "StopDelays"]
+__all__ = ["EventListener", "Image", "Session", "SessionChoice", "StderrSink", "StopDelays"]
 
 StrPath = Union[str, "os.PathLike[str]"]
 
 StderrSink = Union[Literal["keep", "inherit"], Callable[[str], object]]
 """Where the daemon's stderr goes: nowhere but into errors, to ours, or line by line to a function."""
+
+
+EventListener = Callable[[_native.Event], object]
+"""A function that is told what happens, from the daemon's first record on."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,7 @@ class SpawnOptions(TypedDict):
     frame_limit: int | None
     stderr: str
     asks: bool
+    listens: bool
 
 
 def spawn_options(
@@ -140,6 +145,7 @@ def spawn_options(
     frame_limit: int | None,
     stderr: StderrSink,
     asks: bool,
+    listens: bool,
 ) -> SpawnOptions:
     """The options of a client as the native half takes them."""
     return SpawnOptions(
@@ -157,4 +163,5 @@ def spawn_options(
         frame_limit=frame_limit,
         stderr=stderr if isinstance(stderr, str) else "lines",
         asks=asks,
+        listens=listens,
     )

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Union
 
 from . import _native
+from ._errors import ProtocolError
 
 __all__ = ["Answer", "UiHandler", "approve_when", "deny_all"]
 
@@ -26,31 +27,33 @@ class _ApproveWhen:
         self._rule = rule
 
     def __call__(self, dialog: _native.Dialog) -> Answer:
-        return approval(dialog) if self._rule(dialog) else None
+        return dialog.approval if self._rule(dialog) else None
 
 
 def approve_when(rule: Callable[[_native.Dialog], bool]) -> Callable[[_native.Dialog], Answer]:
-    """A handler that agrees to the dialogs for which `rule` is true and dismisses the others.
-
-    To agree is yes to a confirmation, the first option of a choice, the given text of an editor; an input,
-    which has no such answer, is dismissed.
-    """
+    """A handler that gives `Dialog.approval` to the dialogs for which `rule` is true and dismisses the others."""
     return _ApproveWhen(rule)
-
-
-def approval(dialog: _native.Dialog) -> Answer:
-    """What somebody who agrees without looking closer answers."""
-    match dialog:
-        case _native.ConfirmDialog():
-            return True
-        case _native.SelectDialog(options=options):
-            return options[0] if options else None
-        case _native.EditorDialog(prefill=prefill):
-            return prefill
-        case _:
-            return None
 
 
 def report(what: str) -> None:
     """Logs the exception that is being handled, which has no caller to go to."""
     logging.getLogger("sampi").exception(what)
+
+
+def tell_line(sink: Callable[[str], object], line: str) -> None:
+    """Tells a function a line of stderr."""
+    try:
+        sink(line)
+    except Exception:
+        report("a function for the daemon's stderr failed")
+
+
+def tell_event(on_event: Callable[[_native.Event], object], event: _native.Event | ProtocolError) -> None:
+    """Tells a function an event. A record that could not be read is logged instead."""
+    if isinstance(event, ProtocolError):
+        logging.getLogger("sampi").error("%s", event)
+        return
+    try:
+        on_event(event)
+    except Exception:
+        report("a function for events failed")

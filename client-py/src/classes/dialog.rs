@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use sampi_client::Question;
 use sampi_client::protocol::ui::{UiMethod, UiRequest, UiRequestTag};
+use sampi_client::{Answer, Question};
 
 use super::declare::{Holds, family, kinds, mismatch, repr};
 use crate::convert::{ToPy, from_json, loads, to_json};
@@ -17,6 +17,18 @@ family! {
         #[getter]
         fn id(&self) -> &str {
             &self.value.id
+        }
+
+        /// What somebody who agrees without looking closer answers: yes to a confirmation, the first option of
+        /// a choice, the given text of an editor; `None` for an input.
+        #[getter]
+        fn approval<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+            let dialog = sampi_client::Dialog::from_request((*self.value).clone());
+            match dialog.map_or(Answer::Cancelled, |dialog| dialog.question.approval()) {
+                Answer::Value(value) => value.to_py(py),
+                Answer::Confirmed(confirmed) => confirmed.to_py(py),
+                Answer::Cancelled => ().to_py(py),
+            }
         }
     }
 }

@@ -173,6 +173,10 @@ impl Tracker {
         self.announce(state);
     }
 
+    pub(crate) fn is_done(&self) -> bool {
+        *self.done.borrow()
+    }
+
     pub(crate) async fn outcome(&self) -> Result<RunOutcome, ClientError> {
         let mut done = self.done.subscribe();
         // The sender is part of self, so it cannot be gone.

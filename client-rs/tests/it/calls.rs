@@ -339,3 +339,18 @@ async fn a_call_whose_future_is_dropped_while_it_waits_to_be_sent_is_forgotten()
     let (done, ()) = tokio::join!(client.abort(), serve);
     done.unwrap();
 }
+
+#[tokio::test]
+async fn a_command_of_the_table_can_carry_more_than_the_table_knows() {
+    use sampi_client::protocol::commands::LastAssistantText;
+    let (client, mut peer) = pair();
+    let parameters = json!({ "of": "yesterday", "none": null });
+    let call = client.call_raw_as::<LastAssistantText>("get_last_assistant_text", parameters);
+    let (last, request) = tokio::join!(call, peer.serve("get_last_assistant_text", json!({ "text": "x" })));
+    assert_eq!(last.unwrap().text.as_deref(), Some("x"));
+    assert_eq!((&request["of"], request.get("none")), (&json!("yesterday"), Some(&json!(null))));
+    let call = client.get_tree_with(json!({ "depth": 3 }));
+    let (tree, request) = tokio::join!(call, peer.serve("get_tree", json!({ "tree": [], "leafId": null })));
+    assert!(tree.unwrap().is_empty());
+    assert_eq!(request["depth"], 3);
+}

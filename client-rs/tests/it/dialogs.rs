@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sampi_client::{Answer, ApproveWhen, Ask, Question, RpcClient};
+use sampi_client::{Answer, ApproveWhen, Ask, EventItem, Question, RpcClient};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -88,4 +88,36 @@ async fn a_slow_answer_delays_neither_calls_nor_other_dialogs_and_a_panic_dismis
     opened.notify_one();
     let answer = json!({ "type": "extension_ui_response", "id": "slow", "value": "typed" });
     assert_eq!(peer.read().await, answer);
+}
+
+#[tokio::test]
+async fn a_dialog_over_the_frame_limit_is_dismissed_and_reported() {
+    let (client, mut peer) = pair_with(RpcClient::builder().frame_limit(1000));
+    let mut events = client.subscribe();
+    let options = json!({ "options": ["x".repeat(10_000)] });
+    peer.send(&[dialog("big", "select", options)]).await;
+    assert_eq!(peer.read().await, cancelled("big"));
+    // Its kind comes after the part that is kept.
+    peer.raw(
+        format!(r#"{{"id":"late kind","title":"{}","type":"extension_ui_request"}}"#, "x".repeat(10_000))
+            + "\n",
+    )
+    .await;
+    assert_eq!(peer.read().await, cancelled("late kind"));
+    for _ in 0..2 {
+        let Some(EventItem::Malformed(record)) = events.next().await else { panic!() };
+        assert!(record.error.to_string().ends_with("frame limit of 1000"), "{}", record.error);
+    }
+}
+
+#[tokio::test]
+async fn a_dialog_over_the_frame_limit_whose_id_cannot_be_known_is_reported_as_one_that_waits() {
+    let (client, mut peer) = pair_with(RpcClient::builder().frame_limit(1000));
+    let mut events = client.subscribe();
+    let title = "x".repeat(10_000);
+    let record =
+        format!(r#"{{"type":"extension_ui_request","method":"confirm","title":"{title}","id":"late"}}"#);
+    peer.raw(record + "\n").await;
+    let Some(EventItem::Malformed(record)) = events.next().await else { panic!() };
+    assert!(record.error.to_string().contains("waits for an answer"), "{}", record.error);
 }

@@ -17,7 +17,7 @@ pub(crate) fn pair() -> (RpcClient, Peer) {
 pub(crate) fn pair_with(builder: RpcClientBuilder) -> (RpcClient, Peer) {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(ours);
-    let client = builder.connect(reader, writer);
+    let client = builder.connect(reader, writer).unwrap();
     let (reader, writer) = tokio::io::split(theirs);
     (client, Peer { reader: BufReader::new(reader), writer })
 }

@@ -232,3 +232,58 @@ async fn a_restart_while_a_call_waits_fails_the_call_and_the_new_process_never_s
     client.stop().await;
     assert!(waiting.await.unwrap().is_err());
 }
+
+#[tokio::test]
+async fn a_relative_program_is_one_from_the_callers_folder_whatever_the_daemons_is() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().canonicalize().unwrap().join("daemon");
+    std::fs::write(&program, "#!/bin/sh\nexit 6\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let up: std::path::PathBuf =
+        std::env::current_dir().unwrap().components().skip(1).map(|_| "..").collect();
+    let relative = up.join(program.strip_prefix("/").unwrap());
+    // From here the same steps up do not lead to the root.
+    let cwd: std::path::PathBuf = up.components().map(|_| "deep").chain(["er"]).collect();
+    let cwd = folder.path().join(cwd);
+    std::fs::create_dir_all(&cwd).unwrap();
+    let client = RpcClient::builder().program(&relative).cwd(&cwd).spawn().await.unwrap();
+    assert_eq!(client.closed().await.code(), Some(6));
+}
+
+#[tokio::test]
+async fn a_function_for_stderr_that_panics_gets_the_next_line() {
+    let (lines, lines_end) = mpsc::channel();
+    let client = script("echo bad >&2; echo good >&2")
+        .stderr(StderrSink::lines(move |line| {
+            assert_ne!(line, "bad", "a sink's own affair");
+            lines.send(line.to_owned()).unwrap();
+        }))
+        .spawn()
+        .await
+        .unwrap();
+    let exit = client.closed().await;
+    assert_eq!(lines_end.try_recv().as_deref(), Ok("good"));
+    assert_eq!(exit.stderr_tail, "bad\ngood\n");
+}
+
+#[tokio::test]
+async fn a_listener_of_the_builder_hears_a_daemon_from_its_first_record_on_also_the_next_one() {
+    let (seen, mut seen_end) = tokio::sync::mpsc::unbounded_channel();
+    let client =
+        script(r#"printf '{"type":"session_diagnostic","path":"p","message":"m"}\n'; cat > /dev/null"#)
+            .on_event(move |item| {
+                let name = item.as_event().map(|event| event.name().to_owned());
+                seen.send(name).unwrap();
+            })
+            .spawn()
+            .await
+            .unwrap();
+    for _ in 0..3 {
+        assert_eq!(seen_end.recv().await.unwrap().as_deref(), Some("session_diagnostic"));
+        client.restart().await.unwrap();
+        assert_eq!(seen_end.recv().await.unwrap(), None, "the end of the process");
+    }
+    drop(client);
+    while seen_end.recv().await.is_some() {}
+}

@@ -283,3 +283,19 @@ async fn waiting_for_idle_returns_at_once_on_an_idle_session_and_else_with_the_s
     let (idle, ()) = tokio::join!(client.wait_for_idle(), serve);
     idle.unwrap();
 }
+
+#[tokio::test]
+async fn a_run_tells_that_it_has_settled_also_when_nobody_reads_its_events() {
+    let (client, mut peer) = pair();
+    let serve = async {
+        let request = peer.read().await;
+        peer.send(&[started(&request), event("agent_start")]).await;
+    };
+    let (run, ()) = tokio::join!(client.run("hi"), serve);
+    let run = run.unwrap();
+    assert!(!run.is_settled());
+    peer.send(&[settled()]).await;
+    run.outcome().await.unwrap();
+    assert!(run.is_settled());
+    assert!(run.split().1.is_settled());
+}
