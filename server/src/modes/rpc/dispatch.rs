@@ -29,6 +29,20 @@ const PARSE: &str = "parse";
 
 /// Reads one frame.
 pub(super) fn read_frame(frame: Frame, limit: usize) -> Received {
+    let received = read(frame, limit);
+    match &received {
+        Received::Command { id, command } => {
+            tracing::debug!(name = command.name(), id = id.as_ref().map(RequestId::json), "command");
+        }
+        Received::UiResponse(response) => tracing::debug!(id = response.id, "answer to a dialog"),
+        Received::Refused(refusal) => {
+            tracing::debug!(name = refusal.command, code = %refusal.code, "a record was refused");
+        }
+    }
+    received
+}
+
+fn read(frame: Frame, limit: usize) -> Received {
     let bytes = match frame {
         Frame::Line(bytes) => bytes,
         Frame::TooLong { length, start } => {
