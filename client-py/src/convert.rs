@@ -3,11 +3,11 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
-use sampi_client::protocol::Shared;
 use sampi_client::protocol::commands::*;
 use sampi_client::protocol::data::*;
 use sampi_client::protocol::response::ErrorCode;
 use sampi_client::protocol::ui::{NotifyType, WidgetPlacement};
+use sampi_client::protocol::{RequestId, Shared};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -75,6 +75,12 @@ impl<T: ToPy> ToPy for Option<T> {
 impl<T: ToPy> ToPy for Vec<T> {
     fn to_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         tuple(py, self)
+    }
+}
+
+impl ToPy for RequestId {
+    fn to_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        loads(py, self.json())
     }
 }
 

@@ -191,7 +191,47 @@ mod tests {
         let text = r#"{"type":"prompt","message":"x","images":[{"type":"image","data":1}]}"#;
         let error = Command::read("prompt", text).unwrap().unwrap_err().to_string();
         assert!(error.starts_with("images[0]") && error.contains("data"), "{error}");
+        assert!(!error.contains("line"), "{error}");
         assert!(Command::read("foobar", "{}").is_none());
+    }
+
+    /// The names that a schema allows, if it allows names only.
+    fn names(schema: &Value, definitions: &Value) -> Vec<String> {
+        if let Some(at) = schema.get("$ref").and_then(Value::as_str) {
+            return names(&definitions[at.trim_start_matches("#/$defs/")], definitions);
+        }
+        let own = [schema.get("const")].into_iter().flatten();
+        let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+        let texts = own.chain(listed).filter_map(|name| name.as_str().map(str::to_owned));
+        let ways = ["oneOf", "anyOf"].into_iter().filter_map(|way| schema.get(way)?.as_array()).flatten();
+        texts.chain(ways.flat_map(|way| names(way, definitions))).collect()
+    }
+
+    #[test]
+    fn a_choice_of_the_wrong_kind_is_an_error_that_names_the_field_and_the_choices() {
+        let schema = crate::schema::protocol_schema();
+        let mut choices = 0;
+        for (command, row) in schema["commands"].as_object().unwrap() {
+            let definition = row["parameters"]["$ref"].as_str().unwrap().trim_start_matches("#/$defs/");
+            let fields = schema["$defs"][definition]["properties"].as_object();
+            for (field, about) in fields.into_iter().flatten() {
+                let names = names(about, &schema["$defs"]);
+                if names.is_empty() {
+                    continue;
+                }
+                choices += 1;
+                for wrong in ["5", "true", "{}", "[]", "\"zork\""] {
+                    let text = format!(r#"{{"message":"","{field}":{wrong}}}"#);
+                    let error = Command::read(command, &text).unwrap().unwrap_err().to_string();
+                    assert!(error.starts_with(&format!("{field}: ")) && !error.contains("line"), "{error}");
+                    assert!(names.iter().all(|name| error.contains(&format!("`{name}`"))), "{error}");
+                }
+            }
+        }
+        assert!(choices > 0, "the schema shows no choices");
+        let text = r#"{"message":"x","images":[{"type":7,"data":"","mimeType":""}]}"#;
+        let error = Command::read("prompt", text).unwrap().unwrap_err().to_string();
+        assert_eq!(error, "images[0].type: invalid type: integer `7`, expected `image`");
     }
 
     #[test]

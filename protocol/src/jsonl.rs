@@ -1,7 +1,8 @@
 //! Framing: one JSON record a line, LF between records.
 //!
-//! Only LF ends a record; one CR before it is dropped. U+2028 and U+2029 are ordinary characters. The
-//! code is sans-IO: feed it bytes in any chunks, it gives back the same records.
+//! Only LF ends a record; one CR before it is dropped. U+2028 and U+2029 are ordinary characters. A line
+//! of nothing but JSON's white space holds no record and is skipped. The code is sans-IO: feed it bytes in
+//! any chunks, it gives back the same records.
 
 use serde::Serialize;
 
@@ -22,7 +23,7 @@ pub fn encode<T: Serialize + ?Sized>(record: &T, into: &mut Vec<u8>) -> Result<(
 /// One frame of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// The bytes of a record, without its line end. Never empty.
+    /// The bytes of a record, without its line end. Never blank.
     Line(Vec<u8>),
     /// A record that passed the limit; its bytes were dropped up to its end.
     TooLong {
@@ -99,7 +100,8 @@ impl LineSplitter {
             line.truncate(Self::KEPT_OF_TOO_LONG);
             return Some(Frame::TooLong { length, start: line });
         }
-        (!line.is_empty()).then_some(Frame::Line(line))
+        let is_blank = line.iter().all(|byte| b" \t\r".contains(byte));
+        (!is_blank).then_some(Frame::Line(line))
     }
 }
 
@@ -127,6 +129,12 @@ mod tests {
     fn only_lf_ends_a_record_and_one_cr_before_it_is_dropped() {
         let frames = split(100, &["a\u{2028}b\u{2029}c\r\n\n\r\nx\ry\n".as_bytes(), b"last"]);
         assert_eq!(frames, [line("a\u{2028}b\u{2029}c"), line("x\ry"), line("last")]);
+    }
+
+    #[test]
+    fn a_line_of_white_space_is_no_frame_and_white_space_around_a_record_stays() {
+        let frames = split(100, &[b"  \n\t\r\r\n \n x \n\xc2\xa0\n", b" \t"]);
+        assert_eq!(frames, [line(" x "), line("\u{a0}")]);
     }
 
     #[test]

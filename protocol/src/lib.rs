@@ -14,16 +14,19 @@
 //! | [`wire`] | reading the tag of a record, routing it, errors that name the field |
 //! | [`commands`] | the table of commands: name, parameters, result |
 //! | [`response`] | the response envelope and its error codes |
+//! | [`RequestId`] | the id of a command, as it came |
 //! | [`events`], [`stream`] | session events and the deltas of an assistant message |
 //! | [`ui`] | the extension UI sub-protocol |
 //! | [`data`] | messages, content, usage, models, tools, sessions, compaction |
 
+mod choice;
 pub mod commands;
 pub mod data;
 pub mod events;
 pub mod jsonl;
 pub mod maybe;
 pub mod number;
+mod request_id;
 pub mod response;
 pub mod schema;
 pub mod shared;
@@ -32,6 +35,7 @@ pub mod ui;
 pub mod wire;
 
 pub use maybe::Maybe;
+pub use request_id::RequestId;
 pub use shared::Shared;
 pub use wire::{Unknown, WireError};
 

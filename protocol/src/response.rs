@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::maybe::Maybe;
+use crate::request_id::{self, RequestId};
 
 /// The answer to one command.
 ///
@@ -15,8 +16,8 @@ use crate::maybe::Maybe;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Response {
     /// The command's id, repeated as it came; absent when the command had none or could not be read.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "any_id")]
-    pub id: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "request_id::present")]
+    pub id: Option<RequestId>,
     /// Always `response`.
     #[serde(rename = "type")]
     pub kind: ResponseTag,
@@ -34,10 +35,6 @@ pub struct Response {
     /// The kind of failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
-}
-
-fn any_id<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
 }
 
 /// The tag of a response.
@@ -108,6 +105,7 @@ mod tests {
         for text in [
             r#"{"id":"a","type":"response","command":"cycle_model","success":true,"data":null}"#,
             r#"{"id":7,"type":"response","command":"abort","success":true}"#,
+            r#"{"id":[1e400,9007199254740993],"type":"response","command":"abort","success":true}"#,
             r#"{"id":null,"type":"response","success":false,"error":"e","code":"busy"}"#,
             r#"{"type":"response","command":"parse","success":false,"error":"e","code":"teapot"}"#,
         ] {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::request_id::RequestId;
 use crate::ui::UiResponse;
 
 /// Why a record could not be read. The text names the field and what was expected.
@@ -78,10 +79,22 @@ pub fn from_text<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, WireError> 
         return Ok(value);
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut deserializer)
-        .map_err(|error| WireError::at(&error.path().to_string(), error.inner()))?;
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let (path, inner) = (error.path().to_string(), error.inner());
+        match path.as_str() {
+            "." if !inner.is_data() => WireError::new(inner.to_string()),
+            path => WireError::at(path, without_position(inner)),
+        }
+    })?;
     deserializer.end().map_err(|error| WireError::new(error.to_string()))?;
     Ok(value)
+}
+
+/// The text of an error whose place the path of its field tells.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&position).map(str::to_owned).unwrap_or(text)
 }
 
 /// Reads a value of type `T` from parsed JSON; the error names the field.
@@ -100,8 +113,12 @@ pub struct Head<'a> {
     #[serde(borrow, default, rename = "type", deserialize_with = "string_or_nothing")]
     pub kind: Option<Cow<'a, str>>,
     /// The correlation id, any JSON value.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     pub id: Option<&'a RawValue>,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(d).map(Some)
 }
 
 fn string_or_nothing<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Cow<'de, str>>, D::Error> {
@@ -119,9 +136,9 @@ impl<'a> Head<'a> {
         serde_json::from_str(text).map_err(|error| WireError::new(error.to_string()))
     }
 
-    /// The id as owned JSON.
-    pub fn owned_id(&self) -> Option<Value> {
-        self.id.and_then(|raw| serde_json::from_str(raw.get()).ok())
+    /// The id, owned.
+    pub fn owned_id(&self) -> Option<RequestId> {
+        self.id.map(RequestId::new)
     }
 }
 
@@ -315,9 +332,12 @@ mod tests {
 
     #[test]
     fn the_head_keeps_an_id_of_any_kind() {
-        let head = Head::read(r#"{"id":7,"type":"get_state"}"#).unwrap();
-        assert_eq!(head.owned_id(), Some(serde_json::json!(7)));
-        assert_eq!(head.kind.as_deref(), Some("get_state"));
+        for id in ["7", "null", "1e400", "9007199254740993", "1.0", r#""\ud83d""#, r#"{"a": [1]}"#] {
+            let text = format!(r#"{{"id":{id},"type":"get_state"}}"#);
+            let head = Head::read(&text).unwrap();
+            assert_eq!(head.owned_id().as_ref().map(RequestId::json), Some(id));
+            assert_eq!(head.kind.as_deref(), Some("get_state"));
+        }
         assert_eq!(Head::read(r#"{"type":5}"#).unwrap().kind, None);
     }
 

@@ -1,4 +1,4 @@
-//! Paths, worked out from their text alone.
+//! Paths: tidied and expanded from their text alone, and compared by what they lead to.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -27,9 +27,26 @@ pub(crate) fn expand_tilde(text: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
+/// True when two paths lead to the same file or folder. Two that lead nowhere are the same when their
+/// texts are.
+pub(crate) fn same_file(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_the_same_file_as_its_target_and_what_does_not_exist_only_as_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, link, other] = ["file", "link", "other"].map(|name| dir.path().join(name));
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(same_file(&file, &link) && same_file(&other, &other));
+        assert!(!same_file(&file, &other) && !same_file(&other, &dir.path().join("missing")));
+    }
 
     #[test]
     fn dots_are_resolved_from_the_text_alone() {

@@ -1,7 +1,7 @@
 //! Input that is JSON and still wrong.
 
 use sampi_tests::fake_llm::{FakeLlm, text};
-use sampi_tests::harness::Daemon;
+use sampi_tests::harness::{Daemon, Record};
 use serde_json::{Value, json};
 
 // case 2
@@ -56,6 +56,26 @@ async fn any_json_is_an_id_and_comes_back_as_it_was() {
     daemon.send(json!({ "type": "get_state" })).await;
     let response = daemon.wait_for(json!({ "type": "response", "command": "get_state" })).await;
     assert!(response.get("id").is_none(), "{response}");
+    // A number of JSON's can be more than a program's number can hold.
+    for id in ["null", "9007199254740993", "123456789012345678901234567890", "1.0", "{\"a\": 1e3}"] {
+        let mark = daemon.mark();
+        let record = |rest: &str| format!("{{\"id\":{id},\"type\":{rest}}}\n");
+        daemon
+            .send_raw((record("\"abort_retry\"") + &record("\"zork\"") + &record("\"prompt\"")).as_bytes())
+            .await;
+        daemon.state().await;
+        let answers = daemon.records_since(mark);
+        assert_eq!(answers.len(), 4);
+        for answer in &answers[..3] {
+            assert!(answer.line.starts_with(&format!("{{\"id\":{id},")), "{id}: {}", answer.line);
+        }
+    }
+    daemon.send_raw(b"{\"id\":9007199254740993,\"type\":\"bash\",\"command\":\"echo x\"}\n").await;
+    daemon.wait_for(json!({ "type": "response", "command": "bash" })).await;
+    let of_command =
+        |record: &Record| record.line.contains("\"id\":9007199254740993,") && record.line.contains("bash");
+    let told: Vec<_> = daemon.records().into_iter().filter(of_command).collect();
+    assert_eq!(told.len(), 2, "the update and the answer: {told:?}");
     daemon.finish().await;
 }
 
@@ -91,6 +111,9 @@ async fn a_wrong_parameter_is_an_error_that_names_the_field_and_changes_nothing(
         failure.assert_code("invalid_params").assert_says(field);
         assert_eq!(failure.response["command"], command["type"]);
     }
+    let failure = daemon.refused(json!({ "type": "set_steering_mode", "mode": 5 })).await;
+    let expected = "mode: invalid type: integer `5`, expected one of `all`, `one-at-a-time`";
+    assert_eq!(failure.error, format!("Invalid parameters for set_steering_mode: {expected}"));
     assert_eq!(daemon.state().await, before);
     assert_eq!(llm.requests().len(), 0);
     daemon.finish().await;

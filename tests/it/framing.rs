@@ -30,7 +30,7 @@ async fn blank_lines_are_skipped_silently() {
     let daemon = Daemon::builder(&llm).spawn().await;
     daemon.state().await;
     let mark = daemon.mark();
-    daemon.send_raw(b"\n\r\n\n").await;
+    daemon.send_raw(b"\n\r\n\n   \n\t \r\n").await;
     daemon.state().await;
     assert_eq!(daemon.records_since(mark).len(), 1);
     daemon.finish().await;

@@ -18,6 +18,7 @@ mod framing;
 mod images;
 mod json_mode;
 mod locks;
+mod logs;
 mod models;
 mod print_mode;
 mod prompting;

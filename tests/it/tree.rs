@@ -280,6 +280,10 @@ async fn sessions_are_listed_the_latest_first_searched_and_paged_each_exactly_on
     assert_eq!(paths(&pears), [files[1].clone()]);
     assert_eq!(pears["sessions"][0]["firstMessage"], "about pears");
     assert_eq!(pears["sessions"][0]["cwd"], daemon.workspace().cwd().to_str().unwrap());
+    for cursor in ["zork", "1", "x:/y"] {
+        let failure = daemon.refused(json!({ "type": "list_sessions", "cursor": cursor })).await;
+        failure.assert_code("invalid_params").assert_says("list_sessions: cursor: expected the nextCursor");
+    }
     let elsewhere = daemon.ok(json!({ "type": "list_sessions", "cwd": "/nowhere" })).await;
     assert!(paths(&elsewhere).is_empty());
     for limit in [1, 2, 3, 4] {

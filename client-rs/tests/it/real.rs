@@ -175,7 +175,7 @@ async fn real_commands_give_typed_results() {
     assert_eq!((result.output.as_str(), result.exit_code), ("a\nb\n", Some(4)));
     let Some(EventItem::Event(event)) = events.next().await else { panic!() };
     let SessionEvent::BashExecutionUpdate(update) = &*event else { panic!("{event:?}") };
-    assert_eq!(update.id, Some(json!(id)));
+    assert_eq!(update.id.as_ref().map(|id| id.json()), Some(json!(id).to_string().as_str()));
     agent.set_session_name("named").await.unwrap();
     assert_eq!(agent.get_state().await.unwrap().session_name.as_deref(), Some("named"));
     assert_eq!(agent.get_available_models().await.unwrap()[0].id, "m");

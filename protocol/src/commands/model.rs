@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::choice;
 use crate::data::{Model, ThinkingLevel};
 
 /// Chooses a model.
@@ -46,6 +47,7 @@ pub struct AvailableModels {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SetThinkingLevel {
     /// The level.
+    #[serde(deserialize_with = "choice::read")]
     pub level: ThinkingLevel,
 }
 

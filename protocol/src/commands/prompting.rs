@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::choice;
 use crate::data::ImageContent;
 
 /// Submits a prompt. Answered once it is accepted, queued or handled; the run goes on in events.
@@ -15,7 +16,7 @@ pub struct Prompt {
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "images")]
     pub images: Vec<PromptImage>,
     /// What to do when a run is under way; without it such a prompt is refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "choice::read_optional")]
     pub streaming_behavior: Option<StreamingBehavior>,
 }
 
@@ -48,7 +49,7 @@ fn images<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Promp
 #[serde(rename_all = "camelCase")]
 pub struct PromptImage {
     /// Always `image`.
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type", default, deserialize_with = "choice::read")]
     pub kind: ImageTag,
     /// The bytes as base64, standard alphabet.
     pub data: String,

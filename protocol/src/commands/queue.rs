@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::choice;
+
 /// Takes all queued messages out and gives their texts back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClearQueue {}
@@ -21,6 +23,7 @@ pub struct ClearedQueue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SetSteeringMode {
     /// The mode.
+    #[serde(deserialize_with = "choice::read")]
     pub mode: QueueMode,
 }
 
@@ -28,6 +31,7 @@ pub struct SetSteeringMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SetFollowUpMode {
     /// The mode.
+    #[serde(deserialize_with = "choice::read")]
     pub mode: QueueMode,
 }
 

@@ -13,8 +13,10 @@ impl Agent {
     /// What is written is what the session file holds when the writing starts.
     pub fn export_html(&mut self, ticket: Ticket, output: Option<String>) {
         let refusal = match self.session.file() {
-            None => "Cannot export in-memory session to HTML",
-            Some(_) if !self.session.is_saved() => "Nothing to export yet - start a conversation first",
+            None => AgentError::Invalid("Cannot export in-memory session to HTML".to_owned()),
+            Some(_) if !self.session.is_saved() => {
+                AgentError::NotFound("Nothing to export yet - start a conversation first".to_owned())
+            }
             Some(file) => {
                 let output = output.filter(|output| !output.is_empty());
                 let target = match output {
@@ -36,7 +38,7 @@ impl Agent {
                 return;
             }
         };
-        self.done(ticket, Outcome::Exported(Err(AgentError::Invalid(refusal.to_owned()))));
+        self.done(ticket, Outcome::Exported(Err(refusal)));
     }
 }
 

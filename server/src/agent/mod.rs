@@ -29,6 +29,7 @@ mod context_usage;
 mod export;
 mod intake;
 mod link;
+mod log;
 mod models;
 mod preferences;
 mod prompt;
@@ -349,7 +350,9 @@ impl Agent {
     }
 
     fn emit(&mut self, event: impl Into<SessionEvent>) {
-        self.outbox.push_back(Output::Event(event.into()));
+        let event = event.into();
+        log::log(&event);
+        self.outbox.push_back(Output::Event(event));
     }
 
     fn done(&mut self, ticket: Ticket, outcome: Outcome) {

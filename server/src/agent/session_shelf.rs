@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sampi_protocol::commands::{ExportedHtml, ListSessions, ListedSession, SessionList};
+use sampi_protocol::data::SessionHeader;
 
 use super::{Agent, AgentError, Inbox, InboxMessage, Outcome, SessionsRoot, Ticket};
+pub(super) use crate::paths::same_file;
 use crate::session::listing::{self, SessionSummary};
 
 /// Sessions that are listed when the host sets no limit.
@@ -24,13 +26,20 @@ pub(super) enum ShelfMessage {
 impl Agent {
     /// Lists sessions on disk.
     pub fn list_sessions(&mut self, ticket: Ticket, wish: ListSessions) {
+        let after = match wish.cursor.as_deref().map(Cursor::read).transpose() {
+            Ok(after) => after,
+            Err(error) => {
+                self.done(ticket, Outcome::Listed(Err(error)));
+                return;
+            }
+        };
         let Some(root) = self.sessions_root.clone() else {
             let listed = Ok(SessionList::default());
             self.done(ticket, Outcome::Listed(listed));
             return;
         };
         self.on_disk(
-            move || ShelfMessage::Listed(ticket, Ok(list(&root, &wish))),
+            move || ShelfMessage::Listed(ticket, Ok(list(&root, &wish, after))),
             move |error| ShelfMessage::Listed(ticket, Err(error)),
         );
     }
@@ -73,21 +82,15 @@ impl Agent {
     }
 }
 
-/// True when two paths lead to the same file.
-pub(super) fn same_file(a: &Path, b: &Path) -> bool {
-    a == b || std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
-}
-
-fn list(root: &SessionsRoot, wish: &ListSessions) -> SessionList {
+fn list(root: &SessionsRoot, wish: &ListSessions, after: Option<Cursor>) -> SessionList {
     let files = match (root, &wish.cwd) {
         (SessionsRoot::ByCwd(_), Some(cwd)) => listing::files(&root.dir(Path::new(cwd))),
         (SessionsRoot::ByCwd(root), None) => listing::all_files(root),
         (SessionsRoot::Fixed(dir), _) => listing::files(dir),
     };
     let limit = wish.limit.map_or(DEFAULT_LIMIT, |limit| limit as usize).clamp(1, MOST_LISTED);
-    let after = wish.cursor.as_deref().and_then(read_cursor);
     let files = files.into_iter().filter(|(path, modified)| {
-        after.as_ref().is_none_or(|(at, last)| (millis(*modified), path.as_path()) < (*at, last.as_path()))
+        after.as_ref().is_none_or(|last| (millis(*modified), path) < (last.modified, &last.path))
     });
     let search = wish.search.as_deref().map(str::to_lowercase);
     let mut files: Vec<_> = files.collect();
@@ -95,11 +98,11 @@ fn list(root: &SessionsRoot, wish: &ListSessions) -> SessionList {
     files.sort_by(|(a, at), (b, bt)| (millis(*bt), b).cmp(&(millis(*at), a)));
     let mut sessions = Vec::new();
     let mut next_cursor = None;
-    for summary in
-        listing::list(files).filter(|summary| fits(summary, wish.cwd.as_deref(), search.as_deref()))
-    {
+    let of_cwd =
+        |header: &SessionHeader| wish.cwd.as_ref().is_none_or(|cwd| Path::new(&header.cwd) == Path::new(cwd));
+    for summary in listing::list(files, of_cwd).filter(|summary| is_found(summary, search.as_deref())) {
         if sessions.len() == limit {
-            next_cursor = sessions.last().map(write_cursor);
+            next_cursor = sessions.last().map(Cursor::write);
             break;
         }
         sessions.push(listed(summary));
@@ -107,16 +110,14 @@ fn list(root: &SessionsRoot, wish: &ListSessions) -> SessionList {
     SessionList { sessions, next_cursor }
 }
 
-fn fits(summary: &SessionSummary, cwd: Option<&str>, search: Option<&str>) -> bool {
+fn is_found(summary: &SessionSummary, search: Option<&str>) -> bool {
     let texts = [
         Some(summary.id.as_str()),
         summary.cwd.to_str(),
         summary.name.as_deref(),
         summary.first_message.as_deref(),
     ];
-    cwd.is_none_or(|cwd| summary.cwd == Path::new(cwd))
-        && search
-            .is_none_or(|search| texts.into_iter().flatten().any(|text| text.to_lowercase().contains(search)))
+    search.is_none_or(|search| texts.into_iter().flatten().any(|text| text.to_lowercase().contains(search)))
 }
 
 fn listed(summary: SessionSummary) -> ListedSession {
@@ -137,11 +138,25 @@ fn millis(time: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn write_cursor(last: &ListedSession) -> String {
-    format!("{}:{}", last.modified, last.path)
+/// The last session of a list that goes on.
+struct Cursor {
+    modified: u64,
+    path: PathBuf,
 }
 
-fn read_cursor(cursor: &str) -> Option<(u64, PathBuf)> {
-    let (modified, path) = cursor.split_once(':')?;
-    Some((modified.parse().ok()?, PathBuf::from(path)))
+impl Cursor {
+    fn write(last: &ListedSession) -> String {
+        format!("{}:{}", last.modified, last.path)
+    }
+
+    fn read(text: &str) -> Result<Self, AgentError> {
+        let read = || {
+            let (modified, path) = text.split_once(':')?;
+            Some(Self { modified: modified.parse().ok()?, path: PathBuf::from(path) })
+        };
+        read().ok_or_else(|| {
+            let expected = "expected the nextCursor of an earlier list";
+            AgentError::Invalid(format!("Invalid parameters for list_sessions: cursor: {expected}"))
+        })
+    }
 }

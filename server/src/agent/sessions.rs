@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sampi_protocol::data::{EntryId, ThinkingLevel};
 
-use super::session_shelf::same_file;
+
 use super::{Agent, AgentError, Inbox, InboxMessage, Outcome, SessionChanged, SessionsRoot, Ticket};
 use crate::extensions::SessionTransition;
 use crate::session::{NewSessionOptions, Session, listing};

@@ -39,7 +39,8 @@ pub fn help_text() -> String {
          \x20 sampi --export <session file> [page]  write a session as an HTML page\n\
          \x20 sampi --list-models [search]        show which models can be used\n\
          \x20 sampi schema                        print the JSON Schema of the protocol\n\n\
-         A value follows its option as the next argument or after `=`. `--` ends the options.\n\
+         A value follows its option as the next argument or after `=`. `--` ends the options; what follows\n\
+         it and starts with @ is still a file.\n\
          Options with a * belong to parts that are not there yet: they are accepted without effect, or\n\
          refused where that would mislead.\n",
     );
@@ -57,7 +58,9 @@ pub fn help_text() -> String {
          \x20 PI_OFFLINE                        1, true or yes: as --offline\n\
          \x20 ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, GROQ_API_KEY, ...\n\
          \x20                                   keys of the providers\n\
-         \x20 HTTP_PROXY, HTTPS_PROXY, NO_PROXY proxies of requests to models\n\n\
+         \x20 HTTP_PROXY, HTTPS_PROXY, NO_PROXY proxies of requests to models\n\
+         \x20 SAMPI_LOG                         log on stderr: off, error, warn (default), info, debug, trace\n\
+         \x20 SAMPI_DEMO_SCRIPT                 file with the script of the demo model\n\n\
          Configuration (the same files as Pi's):\n\
          \x20 ~/.pi/agent/settings.json         settings; .pi/settings.json of a trusted project over them\n\
          \x20 ~/.pi/agent/models.json           providers and models of your own\n\

@@ -157,8 +157,6 @@ pub struct Config {
     pub resources: ResourceOptions,
     /// `--approve` and `--no-approve`
     pub trust: TrustOverride,
-    /// `--verbose`
-    pub verbose: bool,
     /// What was wrong and does no harm, one line each.
     pub warnings: Vec<String>,
 }

@@ -46,7 +46,7 @@ pub fn parse(
         .collect::<Result<Vec<String>, CliError>>()?;
     if let Some(first) = args.first() {
         if first == "schema" {
-            return Ok(Invocation::Schema);
+            return schema(&args[1..]);
         }
         if let Some(command) = COMMANDS_NOT_YET.into_iter().find(|command| command == first) {
             return Ok(Invocation::NotYet(command));
@@ -78,6 +78,14 @@ pub fn parse(
         }
     }
     draft.finish(&program, environment)
+}
+
+fn schema(args: &[String]) -> Result<Invocation, CliError> {
+    match args.first().map(String::as_str) {
+        None => Ok(Invocation::Schema),
+        Some("--help" | "-h") => Ok(Invocation::Help),
+        Some(other) => Err(CliError(format!("schema takes no arguments, but {other:?} was given"))),
+    }
 }
 
 fn missing_value(spec: &Spec) -> CliError {
@@ -112,11 +120,12 @@ impl Draft {
                 };
             }
             Opt::Print => config.print = true,
-            Opt::Provider => config.provider = non_empty(value),
-            Opt::Model => config.model = non_empty(value),
+            Opt::Provider => self.config.provider = self.non_empty(value, "--provider"),
+            Opt::Model => self.config.model = self.non_empty(value, "--model"),
+            // An empty list is one: the list of the settings does not count then, as in Pi.
             Opt::Models => config.models = Some(split_list(&value)),
             Opt::ListModels => self.list_models = Some(value),
-            Opt::ApiKey => config.api_key = non_empty(value).map(Into::into),
+            Opt::ApiKey => self.config.api_key = self.non_empty(value, "--api-key").map(Into::into),
             Opt::Thinking => match ThinkingLevel::parse(&value) {
                 Some(level) => config.thinking = Some(level),
                 None => {
@@ -169,14 +178,34 @@ impl Draft {
                     )));
                 }
             }
-            Opt::Approve => config.trust = TrustOverride::Approve,
-            Opt::NoApprove => config.trust = TrustOverride::Deny,
+            Opt::Approve => self.trust(TrustOverride::Approve, "--approve"),
+            Opt::NoApprove => self.trust(TrustOverride::Deny, "--no-approve"),
             Opt::Offline => config.offline = true,
-            Opt::Verbose => config.verbose = true,
+            // It is about the start of Pi's terminal interface.
+            Opt::Verbose => {}
             Opt::Help => self.help = true,
             Opt::Version => self.version = true,
         }
         Ok(())
+    }
+
+    /// A value that says something. One that does not counts as not given, as in Pi.
+    fn non_empty(&mut self, value: String, option: &str) -> Option<String> {
+        let value = non_empty(value);
+        if value.is_none() {
+            self.config.warnings.push(format!("{option} is empty and counts as not given"));
+        }
+        value
+    }
+
+    /// The last of several counts, as in Pi.
+    fn trust(&mut self, trust: TrustOverride, option: &str) {
+        if ![TrustOverride::Unset, trust].contains(&self.config.trust) {
+            let warning =
+                format!("--approve and --no-approve exclude each other; {option} counts, it came last");
+            self.config.warnings.push(warning);
+        }
+        self.config.trust = trust;
     }
 
     fn finish(
@@ -201,6 +230,11 @@ impl Draft {
         }
         if config.mode == Mode::Rpc && !config.files.is_empty() {
             return Err(CliError("@file arguments are not supported in RPC mode".to_owned()));
+        }
+        if config.mode == Mode::Rpc && !config.messages.is_empty() {
+            let warning =
+                "prompts on the command line are ignored in RPC mode; the host sends them as commands";
+            config.warnings.push(warning.to_owned());
         }
         if let (Some(provider), None) = (&config.provider, &config.model)
             && !provider.eq_ignore_ascii_case(DEMO_PROVIDER)

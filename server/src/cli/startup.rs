@@ -35,8 +35,6 @@ pub struct Startup {
     pub prompt: PromptSources,
     /// How long providers should keep prompt caches (`PI_CACHE_RETENTION`).
     pub cache_retention: CacheRetention,
-    /// What was wrong and does no harm, one line each.
-    pub warnings: Vec<String>,
 }
 
 /// What a resumed session says about itself.
@@ -64,11 +62,13 @@ pub enum StartupError {
 
 impl Startup {
     /// Reads the configuration. The models of `on_request` are offered only when they are named.
+    /// `warnings` gets what is wrong and does no harm, one line each, also when this fails.
     pub fn prepare(
         config: &Config,
         environment: &Environment,
         paths: &Paths,
         on_request: Vec<Model>,
+        warnings: &mut Vec<String>,
     ) -> Result<Self, StartupError> {
         let LoadedSettings {
             settings,
@@ -77,7 +77,7 @@ impl Startup {
             project_trusted,
             warnings: settings_warnings,
         } = Settings::load(paths, config.trust);
-        let mut warnings = config.warnings.clone();
+        warnings.extend_from_slice(&config.warnings);
         warnings.extend(settings_warnings);
         let mut registry = ModelRegistry::load(environment, paths, on_request);
         warnings.extend(registry.warnings().iter().cloned());
@@ -131,7 +131,6 @@ impl Startup {
             sessions,
             prompt,
             cache_retention,
-            warnings,
         })
     }
 
@@ -168,8 +167,8 @@ mod tests {
     use crate::cli::{Invocation, parse};
 
     const MODELS: &str = r#"{"providers":{
-        "a":{"baseUrl":"h","api":"x","apiKey":"k","models":[{"id":"m1"},{"id":"m2","reasoning":true}]},
-        "nokey":{"baseUrl":"h","api":"x","models":[{"id":"n"}]}}}"#;
+        "a":{"baseUrl":"h","api":"openai-completions","apiKey":"k","models":[{"id":"m1"},{"id":"m2","reasoning":true}]},
+        "nokey":{"baseUrl":"h","api":"openai-completions","models":[{"id":"n"}]}}}"#;
 
     fn start(args: &[&str], settings: &str, session: SessionWish<'_>) -> String {
         let dir = tempfile::tempdir().unwrap();
@@ -180,7 +179,8 @@ mod tests {
         let args = std::iter::once("sampi").chain(args.iter().copied()).map(OsString::from);
         let Ok(Invocation::Run(config)) = parse(args, &environment) else { panic!("not a run") };
         let demo = Model { id: "d".into(), name: "d".into(), provider: "demo".into(), ..Model::default() };
-        match Startup::prepare(&config, &environment, &paths, vec![demo]) {
+        let mut warnings = Vec::new();
+        match Startup::prepare(&config, &environment, &paths, vec![demo], &mut warnings) {
             Err(error) => format!("! {error}"),
             Ok(startup) => {
                 let (initial, level) = startup.initial(&config, session);
@@ -189,8 +189,7 @@ mod tests {
                     .map_or("none".to_owned(), |model| format!("{}/{}", model.provider, model.id));
                 let offered: Vec<String> =
                     startup.registry.available().into_iter().map(|model| model.id).collect();
-                let warnings =
-                    startup.warnings.into_iter().chain(initial.warning).collect::<Vec<_>>().join("|");
+                let warnings = warnings.into_iter().chain(initial.warning).collect::<Vec<_>>().join("|");
                 format!("{model} {level} [{}] {warnings}", offered.join(" ")).trim_end().to_owned()
             }
         }

@@ -130,6 +130,30 @@ fn a_bad_mode_is_an_error_and_a_bad_thinking_level_a_warning_both_with_the_allow
 }
 
 #[test]
+fn what_has_no_effect_is_a_warning() {
+    for (args, expected) in [
+        (&["--model", ""][..], "--model is empty and counts as not given"),
+        (&["--provider", " "], "--provider is empty and counts as not given"),
+        (&["--api-key", ""], "--api-key is empty and counts as not given"),
+        (&["-a", "-na"], "--approve and --no-approve exclude each other; --no-approve counts, it came last"),
+        (&["-na", "-a"], "--approve and --no-approve exclude each other; --approve counts, it came last"),
+        (
+            &["--mode", "rpc", "hello"],
+            "prompts on the command line are ignored in RPC mode; the host sends them as commands",
+        ),
+    ] {
+        assert_eq!(config(args).warnings, [expected], "{args:?}");
+    }
+    for args in
+        [&["-a", "-a"][..], &["-na"], &["--models", ""], &["--mode", "rpc"], &["--mode", "json", "hello"]]
+    {
+        assert!(config(args).warnings.is_empty(), "{args:?}");
+    }
+    assert_eq!(config(&["--models", ""]).models, Some(Vec::new()));
+    assert_eq!(config(&["-na", "-a"]).trust, TrustOverride::Approve);
+}
+
+#[test]
 fn session_options_choose_one_session() {
     use SessionChoice::*;
     let open = |text: &str| Open(text.to_owned());
@@ -231,6 +255,8 @@ fn list_models_takes_a_search_unless_an_option_follows() {
 fn help_version_schema_and_what_is_not_there_yet_are_told_apart() {
     assert!(matches!(invocation(&["-h", "--mode", "rpc"]), Ok(Invocation::Help)));
     assert!(matches!(invocation(&["schema"]), Ok(Invocation::Schema)));
+    assert!(matches!(invocation(&["schema", "--help"]), Ok(Invocation::Help)));
+    assert_eq!(error(&["schema", "x"]), "schema takes no arguments, but \"x\" was given");
     assert!(matches!(invocation(&["auth", "login", "x"]), Ok(Invocation::NotYet("auth"))));
     assert!(matches!(
         invocation(&["--export", "x", "out.html", "more"]),

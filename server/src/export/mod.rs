@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use sampi_protocol::data::EntryId;
 
+use crate::paths::same_file;
 use crate::session::{Session, SessionError};
 
 mod answer;
@@ -82,7 +83,7 @@ pub fn export_file(session_file: &Path, leaf: Leaf<'_>, target: &Path) -> Result
         Ok(real) => real,
         Err(_) => target.to_owned(),
     };
-    if std::fs::canonicalize(session_file).is_ok_and(|session_file| session_file == target) {
+    if same_file(session_file, &target) {
         return Err(ExportError::OntoItself(target));
     }
     // A pipe or a device cannot be replaced.
@@ -94,12 +95,15 @@ pub fn export_file(session_file: &Path, leaf: Leaf<'_>, target: &Path) -> Result
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
+    // Its own errors name the new file, which nobody has heard of.
+    let anonymous = |error: io::Error| failed(error.kind().into());
     let new = tempfile::Builder::new()
         .prefix(".export-")
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)
-        .map_err(failed)?;
-    let new = write_to(&session, new).map_err(failed)?;
+        .map_err(anonymous)?;
+    let (file, new) = new.into_parts();
+    write_to(&session, file).map_err(failed)?;
     new.persist(&target).map_err(|error| failed(error.error))?;
     Ok(())
 }

@@ -119,6 +119,37 @@ pub(crate) fn json_post(
 pub(crate) async fn exchange(
     http: &Http,
     post: Result<Post, Fault>,
+    decoder: impl Decoder,
+    request: &ModelRequest,
+    updates: &UpdateSink,
+    cancel: &CancellationToken,
+) -> Completion {
+    let model = &request.model;
+    if let Ok(Post { url, body, .. }) = &post {
+        let (provider, url, bytes) = (&model.provider, public_part(url), body.len());
+        tracing::debug!(provider, model = model.id, url, bytes, "request");
+    }
+    let started = std::time::Instant::now();
+    let completion = send_and_decode(http, post, decoder, request, updates, cancel).await;
+    let (stop, usage) = (&completion.message.stop_reason, &completion.message.usage);
+    let failure = completion.failure.as_ref();
+    tracing::debug!(
+        provider = model.provider,
+        model = model.id,
+        ?stop,
+        failure = failure.map(|failure| tracing::field::debug(failure.kind)),
+        status = failure.and_then(|failure| failure.status),
+        input = usage.input,
+        output = usage.output,
+        milliseconds = started.elapsed().as_millis(),
+        "answer"
+    );
+    completion
+}
+
+async fn send_and_decode(
+    http: &Http,
+    post: Result<Post, Fault>,
     mut decoder: impl Decoder,
     request: &ModelRequest,
     updates: &UpdateSink,
@@ -139,6 +170,7 @@ pub(crate) async fn exchange(
         Err(HttpError::Cancelled) => return aborted(draft, request, ABORTED_BEFORE),
         Err(error) => return failed(draft, request, transport_fault(&error)),
     };
+    tracing::debug!(status = response.status(), "response");
     if !(200..300).contains(&response.status()) {
         return match status_fault(&mut response, &decoder, patience).await {
             Ok(fault) => failed(draft, request, fault),
@@ -309,6 +341,7 @@ fn aborted(mut draft: Draft, request: &ModelRequest, text: &str) -> Completion {
 }
 
 fn transport_fault(error: &HttpError) -> Fault {
+    tracing::debug!(%error, "the connection failed");
     match error {
         HttpError::Request(text) => Fault::of_kind(FailureKind::Other, text.clone()),
         error => Fault::of_kind(FailureKind::Network, format!("Connection error.: {error}")),
@@ -339,6 +372,17 @@ fn error_fault(body: &str, text: String, report: ErrorReport<'_>) -> Fault {
     Fault { text, failure }
 }
 
+/// A URL without what may be secret in it: user, password, query.
+fn public_part(url: &str) -> String {
+    let Ok(mut url) = reqwest::Url::parse(url) else { return "not a URL".to_owned() };
+    url.set_query(None);
+    url.set_fragment(None);
+    // These fail for a URL that can have neither.
+    url.set_username("").ok();
+    url.set_password(None).ok();
+    url.to_string()
+}
+
 fn shorten(text: String) -> String {
     match text.char_indices().nth(MAX_ERROR_CHARS) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
@@ -353,6 +397,17 @@ mod tests {
 
     use super::*;
     use crate::llm::testing::{model, request, short, user};
+
+    #[test]
+    fn the_log_shows_where_a_request_goes_and_no_secret_of_its_url() {
+        for (url, public) in [
+            ("https://me:s3cret@h:8443/v1/x?key=s3cret#s3cret", "https://h:8443/v1/x"),
+            ("http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1"),
+            ("s3cret", "not a URL"),
+        ] {
+            assert_eq!(public_part(url), public);
+        }
+    }
 
     #[tokio::test]
     async fn an_abort_while_updates_wait_for_a_slow_reader_loses_none_of_them() {

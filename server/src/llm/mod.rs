@@ -35,7 +35,7 @@ mod switching_tests;
 mod testing;
 mod transcript;
 
-pub use registry::Providers;
+pub use registry::{APIS, Providers};
 pub use scripted::{API as DEMO_API, PROVIDER as DEMO_PROVIDER, SCRIPT_FORMAT, demo_models};
 
 use std::time::Duration;

@@ -15,6 +15,19 @@ use super::openai_completions::{self, OpenAiCompletions};
 use super::openai_responses::{self, OpenAiResponses};
 use super::scripted::{self, Scripted};
 
+/// The wire names of the APIs that this build speaks.
+pub const APIS: [&str; 9] = [
+    anthropic_messages::API,
+    azure_openai_responses::API,
+    bedrock_converse_stream::API,
+    google_generative_ai::API,
+    google_vertex::API,
+    mistral_conversations::API,
+    openai_completions::API,
+    openai_responses::API,
+    scripted::API,
+];
+
 /// The providers, by the wire name of their API. Cheap to clone; all share one HTTP client, which is built
 /// with the first request.
 #[derive(Clone)]
@@ -58,16 +71,8 @@ mod tests {
     #[test]
     fn an_api_that_is_not_known_has_no_provider() {
         let providers = Providers::new();
-        for api in [
-            "openai-completions",
-            "openai-responses",
-            "anthropic-messages",
-            "google-generative-ai",
-            "google-vertex",
-            "demo",
-        ] {
-            assert!(providers.get(api).is_some(), "{api}");
-        }
+        assert!(APIS.iter().all(|api| providers.get(api).is_some()));
+        assert_eq!(providers.by_api.len(), APIS.len());
         assert!(providers.get("telepathy").is_none());
     }
 }

@@ -10,6 +10,7 @@ use crate::llm::demo_models;
 use crate::resources::models::list_models;
 use crate::resources::{Environment, Paths};
 
+mod logging;
 pub mod one_shot;
 mod outgoing;
 pub mod rpc;
@@ -28,7 +29,7 @@ const WORKER_THREADS: usize = 2;
 
 /// Runs the program with these arguments, the program's name first; gives back the exit code.
 pub fn run(arguments: Vec<OsString>) -> i32 {
-    start_logging();
+    logging::start();
     let environment = Environment::from_process();
     match cli::parse(arguments, &environment) {
         Ok(invocation) => run_invocation(invocation, environment),
@@ -44,7 +45,10 @@ fn run_invocation(invocation: Invocation, environment: Environment) -> i32 {
         Invocation::NotYet(what) => fail(&format!("{what} is not implemented in this version of sampi")),
         Invocation::ListModels { search, config } => with_cwd(|cwd| {
             let paths = Paths::new(&environment, cwd);
-            match Startup::prepare(&config, &environment, &paths, demo_models()) {
+            let mut warnings = Vec::new();
+            let prepared = Startup::prepare(&config, &environment, &paths, demo_models(), &mut warnings);
+            startup::tell(&warnings);
+            match prepared {
                 Ok(startup) => print(&list_models(&startup.registry, &search)),
                 Err(error) => fail(&error.to_string()),
             }
@@ -203,18 +207,6 @@ fn fail(error: &str) -> i32 {
 fn complain(text: &str) {
     // Nothing can be said when stderr is closed.
     writeln!(std::io::stderr(), "{text}").ok();
-}
-
-/// Logs go to stderr: warnings and errors, or what `SAMPI_LOG` says (`error`, `warn`, `info`, `debug`, `trace`).
-fn start_logging() {
-    let level = std::env::var("SAMPI_LOG").ok().and_then(|level| level.parse().ok());
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_max_level(level.unwrap_or(tracing::Level::WARN))
-        .with_ansi(false)
-        .with_target(false)
-        .without_time()
-        .init();
 }
 
 #[cfg(test)]

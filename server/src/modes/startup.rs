@@ -35,14 +35,39 @@ pub enum StartError {
 
 /// Makes the agent that the command line asks for.
 pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<Agent, StartError> {
+    let mut warnings = Vec::new();
+    let parts = prepare(config, environment, cwd, &mut warnings);
+    // What is wrong with the configuration may be why the start fails.
+    tell(&warnings);
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::debug!(version, pid = std::process::id(), mode = ?config.mode, cwd = %cwd.display(), "start");
+    let mut agent = Agent::new(parts?)?;
+    // What happened before the host could listen is in the state that it can ask for.
+    while agent.next_output().is_some() {}
+    agent.report_diagnostics();
+    Ok(agent)
+}
+
+/// Tells what is wrong and does no harm.
+pub fn tell(warnings: &[String]) {
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+}
+
+fn prepare(
+    config: &Config,
+    environment: &Environment,
+    cwd: &Path,
+    warnings: &mut Vec<String>,
+) -> Result<AgentParts, StartError> {
     let mut paths = Paths::new(environment, cwd);
-    let mut startup = Startup::prepare(config, environment, &paths, demo_models())?;
+    let mut startup = Startup::prepare(config, environment, &paths, demo_models(), warnings)?;
     let session = open_session(config, &startup.sessions, cwd)?;
     session.check_cwd()?;
     if session.cwd() != cwd {
         // A session is resumed in its own working directory, with the configuration that holds there.
         paths = Paths::new(environment, session.cwd());
-        startup = Startup::prepare(config, environment, &paths, demo_models())?;
+        warnings.clear();
+        startup = Startup::prepare(config, environment, &paths, demo_models(), warnings)?;
     }
     let resumed = session.outline();
     let wish = SessionWish {
@@ -50,12 +75,10 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
         thinking: resumed.thinking_level.as_deref().and_then(ThinkingLevel::parse),
     };
     let (initial, thinking) = startup.initial(config, wish);
-    let (tools, tool_warnings) = select_tools(config, &startup);
-    let mut resource_warnings = Vec::new();
-    let resources = load_resources(config, &startup, environment, &paths, &mut resource_warnings);
-    let warnings =
-        startup.warnings.iter().chain(&initial.warning).chain(&tool_warnings).chain(&resource_warnings);
-    warnings.for_each(|warning| tracing::warn!("{warning}"));
+    warnings.extend(initial.warning);
+    let available_tools = ToolSet::builtin();
+    let tools = select_tools(config, &startup, &available_tools, warnings);
+    let resources = load_resources(config, &startup, environment, &paths, warnings);
     let sessions_root = match (&config.session, startup.sessions) {
         (SessionChoice::InMemory { .. }, _) => None,
         (_, SessionsDir::ByProject(root)) => Some(SessionsRoot::ByCwd(root)),
@@ -63,11 +86,11 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
     };
     let name = config.name.clone().filter(|name| {
         if session.is_read_only() {
-            tracing::warn!("the session belongs to another process, so it was not named {name}");
+            warnings.push(format!("the session belongs to another process, so it was not named {name}"));
         }
         !session.is_read_only()
     });
-    let mut agent = Agent::new(AgentParts {
+    Ok(AgentParts {
         session,
         environment: environment.clone(),
         models: Arc::new(startup.registry),
@@ -75,7 +98,7 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
         settings: startup.settings,
         cache_retention: startup.cache_retention,
         tools,
-        available_tools: ToolSet::builtin(),
+        available_tools,
         tools_follow_session: config.tools.follows_session(),
         prompt: startup.prompt,
         resources,
@@ -86,11 +109,7 @@ pub fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<A
         sessions_root,
         settings_file: Some(paths.user_settings()),
         name,
-    })?;
-    // What happened before the host could listen is in the state that it can ask for.
-    while agent.next_output().is_some() {}
-    agent.report_diagnostics();
-    Ok(agent)
+    })
 }
 
 fn load_resources(
@@ -122,12 +141,16 @@ fn load_resources(
     Resources::load(environment, paths, &wish, warnings)
 }
 
-fn select_tools(config: &Config, startup: &Startup) -> (Vec<Arc<dyn Tool>>, Vec<String>) {
-    let available = ToolSet::builtin();
+fn select_tools(
+    config: &Config,
+    startup: &Startup,
+    available: &ToolSet,
+    warnings: &mut Vec<String>,
+) -> Vec<Arc<dyn Tool>> {
     let known: Vec<&str> = available.iter().map(|tool| tool.definition().name.as_str()).collect();
     let (names, unknown) = config.tools.select(&startup.settings.default_tools, &known);
-    let warnings = unknown.iter().map(|name| format!("there is no tool {name}")).collect();
-    (names.iter().filter_map(|name| available.get(name)).cloned().collect(), warnings)
+    warnings.extend(unknown.iter().map(|name| format!("there is no tool {name}")));
+    names.iter().filter_map(|name| available.get(name)).cloned().collect()
 }
 
 fn open_session(config: &Config, sessions: &SessionsDir, cwd: &Path) -> Result<Session, StartError> {

@@ -210,6 +210,11 @@ impl AuthFile {
         (Self { entries }, warnings)
     }
 
+    /// The providers that the file says something of.
+    pub(super) fn providers(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
     /// Where the provider's key comes from. `None` when the file says nothing of the provider; an entry
     /// that gives no key still counts: nothing else is asked then, as in Pi.
     pub(super) fn key_source(&self, provider: &str, environment: &Environment) -> Option<KeySource> {

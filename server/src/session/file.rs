@@ -59,6 +59,7 @@ impl SessionFile {
         if access == Access::Append {
             lock(&file, path)?;
         }
+        tracing::debug!(path = %path.display(), bytes = about.len(), ?access, "session file opened");
         Ok(Self { path: path.to_owned(), file, end: Place::START, access })
     }
 
@@ -77,6 +78,7 @@ impl SessionFile {
             let _ = fs::remove_file(path);
             return Err(SessionError::Io { action: "write", path: path.to_owned(), source });
         }
+        tracing::debug!(path = %path.display(), "session file made");
         let end = Place { offset: content.len() as u64, lines, fresh_line: true };
         Ok(Self { path: path.to_owned(), file, end, access: Access::Append })
     }

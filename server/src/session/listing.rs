@@ -1,7 +1,7 @@
 //! Finding sessions on disk: by folder, by age, by id. Reads headers and names, never whole sessions.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -12,6 +12,7 @@ use super::SessionError;
 use super::file::{Access, SessionFile};
 use super::record::Head;
 use super::store::{parse_header, read_header};
+use crate::paths::same_file;
 
 /// How much of a file is read to find its header.
 const HEADER_SIZE: usize = 64 * 1024;
@@ -102,7 +103,7 @@ fn sort(files: &mut [(PathBuf, SystemTime)]) {
 
 /// The session of `cwd` in `dir` that was appended to last. Reads headers until it is found.
 pub fn most_recent(dir: &Path, cwd: &Path) -> Option<PathBuf> {
-    stubs(files(dir)).find(|stub| same_folder(Path::new(&stub.header.cwd), cwd)).map(|stub| stub.path)
+    stubs(files(dir)).find(|stub| same_file(Path::new(&stub.header.cwd), cwd)).map(|stub| stub.path)
 }
 
 /// The session in `dir` with this id, or else the one whose id starts so.
@@ -136,25 +137,33 @@ fn find(files: Vec<(PathBuf, SystemTime)>, id: &str) -> Found {
 /// The files that are sessions, with their headers, read one by one.
 pub fn stubs(files: Vec<(PathBuf, SystemTime)>) -> impl Iterator<Item = SessionStub> {
     files.into_iter().filter_map(|(path, modified)| {
-        let header = header(&path)?;
+        let (_, header) = open(&path)?;
         Some(SessionStub { path, modified, header })
     })
 }
 
-/// The files that are sessions, with name and first message, read one by one.
-pub fn list(files: Vec<(PathBuf, SystemTime)>) -> impl Iterator<Item = SessionSummary> {
-    stubs(files).map(|stub| {
-        let (name, first_message) = name_and_first_message(&stub.path);
-        SessionSummary {
-            cwd: PathBuf::from(&stub.header.cwd),
-            created: stub.header.timestamp,
-            parent: stub.header.parent_session,
-            id: stub.header.id,
-            path: stub.path,
-            modified: stub.modified,
-            name,
-            first_message,
+/// The files that are sessions with a header that is wanted, with name and first message, read one by one.
+pub fn list(
+    files: Vec<(PathBuf, SystemTime)>,
+    is_wanted: impl Fn(&SessionHeader) -> bool,
+) -> impl Iterator<Item = SessionSummary> {
+    files.into_iter().filter_map(move |(path, modified)| {
+        let (mut file, header) = open(&path)?;
+        if !is_wanted(&header) {
+            return None;
         }
+        file.rewind().ok()?;
+        let (name, first_message) = name_and_first_message(file);
+        Some(SessionSummary {
+            path,
+            id: header.id,
+            cwd: PathBuf::from(header.cwd),
+            name,
+            created: header.timestamp,
+            modified,
+            parent: header.parent_session,
+            first_message,
+        })
     })
 }
 
@@ -165,27 +174,20 @@ pub fn delete(path: &Path) -> Result<(), SessionError> {
     fs::remove_file(path).map_err(SessionError::io("delete", path))
 }
 
-fn same_folder(one: &Path, other: &Path) -> bool {
-    one == other
-        || match (fs::canonicalize(one), fs::canonicalize(other)) {
-            (Ok(one), Ok(other)) => one == other,
-            _ => false,
-        }
-}
-
-/// The header of a session file, if it is one.
-pub fn header(path: &Path) -> Option<SessionHeader> {
+/// A session file and its header, if it is one.
+fn open(path: &Path) -> Option<(File, SessionHeader)> {
+    let file = File::open(path).ok()?;
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(HEADER_SIZE as u64).read_to_end(&mut bytes).ok()?;
+    (&file).take(HEADER_SIZE as u64).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let line = text.trim_start_matches('\u{feff}').lines().find(|line| !line.trim().is_empty())?;
-    parse_header(line.trim()).map(|(header, _)| header)
+    let (header, _) = parse_header(line.trim())?;
+    Some((file, header))
 }
 
 /// The last name in a file and the text of its first user message.
-fn name_and_first_message(path: &Path) -> (Option<String>, Option<String>) {
+fn name_and_first_message(file: File) -> (Option<String>, Option<String>) {
     let (mut name, mut first) = (None, None);
-    let Ok(file) = File::open(path) else { return (None, None) };
     let named = memchr::memmem::Finder::new("session_info");
     let user = memchr::memmem::Finder::new(r#""user""#);
     each_short_line(file, |line| {

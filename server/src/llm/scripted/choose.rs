@@ -43,7 +43,11 @@ pub(super) async fn choose(request: &ModelRequest, file: Option<&Path>) -> Choic
                 let text = leading_text(&user.content);
                 since_user.get_or_insert((answers, user.timestamp, text.clone()));
                 if let Some(script) = text.strip_prefix(SCRIPT_PREFIX) {
-                    return Choice { step: scripted(script, answers), index: answers, since: user.timestamp };
+                    return Choice {
+                        step: scripted(script, "the script", answers),
+                        index: answers,
+                        since: user.timestamp,
+                    };
                 }
             }
             _ => {}
@@ -51,8 +55,8 @@ pub(super) async fn choose(request: &ModelRequest, file: Option<&Path>) -> Choic
     }
     if let Some(file) = file {
         let step = match tokio::fs::read_to_string(file).await {
-            Ok(script) => scripted(&script, answers),
-            Err(error) => Step::saying(format!("The script {} cannot be read: {error}.", file.display())),
+            Ok(script) => scripted(&script, &format!("the script {}", file.display()), answers),
+            Err(error) => Step::failing(format!("the script {} cannot be read: {error}", file.display())),
         };
         return Choice { step, index: answers, since: 0 };
     }
@@ -67,10 +71,10 @@ fn leading_text(content: &Content) -> Cow<'_, str> {
     }
 }
 
-fn scripted(text: &str, index: usize) -> Step {
+fn scripted(text: &str, name: &str, index: usize) -> Step {
     match Script::parse(text) {
         Ok(script) => script.step(index),
-        Err(error) => Step::saying(format!("The script cannot be read: {error}.")),
+        Err(error) => Step::failing(format!("{name} cannot be read: {error}")),
     }
 }
 

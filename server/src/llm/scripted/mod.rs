@@ -70,7 +70,8 @@ pub(crate) struct Scripted {
 impl Scripted {
     /// With the script that the environment names, if any.
     pub(crate) fn new() -> Self {
-        Self::with_script_file(std::env::var_os(SCRIPT_VARIABLE).map(PathBuf::from))
+        let file = std::env::var_os(SCRIPT_VARIABLE).filter(|file| !file.is_empty());
+        Self::with_script_file(file.map(PathBuf::from))
     }
 
     /// With the script of this file.

@@ -1,5 +1,6 @@
 //! The script: which answers the demo model gives.
 
+use sampi_protocol::wire;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -76,9 +77,10 @@ pub(super) struct Fail {
 impl Script {
     /// Reads a script; what follows it in the text is ignored.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let mut values = serde_json::Deserializer::from_str(text).into_iter();
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
         match values.next() {
-            Some(Ok(script)) => Ok(script),
+            Some(Ok(value @ Value::Object(_))) => wire::from_value(value).map_err(|error| error.to_string()),
+            Some(Ok(_)) => Err("expected an object with `steps`".to_owned()),
             Some(Err(error)) => Err(error.to_string()),
             None => Err("it is empty".to_owned()),
         }
@@ -93,5 +95,11 @@ impl Script {
 impl Step {
     pub(super) fn saying(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// A request that cannot succeed.
+    pub(super) fn failing(text: String) -> Self {
+        let fail = Fail { kind: Some(FailureKind::InvalidRequest), message: text, ..Fail::default() };
+        Self { fail: Some(fail), ..Self::default() }
     }
 }

@@ -152,19 +152,27 @@ async fn a_script_file_answers_the_whole_conversation() {
     assert_eq!(run_with(&provider, &later).await.1.message.text(), "two");
 
     let missing = Scripted::with_script_file(Some(folder.path().join("none.json")));
-    let text = run_with(&missing, &said(json!([user("a")]))).await.1.message.text();
-    assert!(text.contains("cannot be read"), "{text}");
+    let end = run_with(&missing, &said(json!([user("a")]))).await.1;
+    let (name, text) = (folder.path().join("none.json"), end.message.error_message.unwrap());
+    assert!(text.starts_with(&format!("the script {} cannot be read: ", name.display())), "{text}");
+    assert_eq!(end.message.stop_reason, StopReason::Error);
+    assert_eq!(end.failure.unwrap().kind, FailureKind::InvalidRequest);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_script_is_answered_with_what_is_wrong_with_it() {
+async fn a_broken_script_fails_the_request_and_says_what_is_wrong_with_it() {
     for (script, part) in [
         ("@script {\"steps\":[{\"txt\":\"a\"}]}", "unknown field `txt`"),
+        ("@script {\"steps\":[{},{\"text\":5}]}", "steps[1].text: invalid type"),
         ("@script nope", "expected"),
+        ("@script []", "expected an object with `steps`"),
+        ("@script {}", "missing field `steps`"),
         ("@script ", "it is empty"),
     ] {
-        let text = run(json!([user(script)])).await.1.message.text();
-        assert!(text.starts_with("The script cannot be read") && text.contains(part), "{text}");
+        let end = run(json!([user(script)])).await.1;
+        let text = end.message.error_message.unwrap();
+        assert!(text.starts_with("the script cannot be read: ") && text.contains(part), "{text}");
+        assert!(!end.failure.unwrap().kind.is_retryable());
     }
 }
 

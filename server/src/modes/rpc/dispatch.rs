@@ -1,24 +1,24 @@
 //! From a frame to a command, or to the error that answers it.
 
+use sampi_protocol::RequestId;
 use sampi_protocol::commands::Command;
 use sampi_protocol::jsonl::Frame;
 use sampi_protocol::response::ErrorCode;
 use sampi_protocol::ui::UiResponse;
 use sampi_protocol::wire::{self, Head};
-use serde_json::Value;
 
 use super::frame_head::id_in_start;
 
 /// What a frame says.
 pub(super) enum Received {
-    Command { id: Option<Value>, command: Command },
+    Command { id: Option<RequestId>, command: Command },
     UiResponse(UiResponse),
     Refused(Refusal),
 }
 
 /// Why a frame is no command.
 pub(super) struct Refusal {
-    pub(super) id: Option<Value>,
+    pub(super) id: Option<RequestId>,
     pub(super) command: Option<String>,
     pub(super) error: String,
     pub(super) code: ErrorCode,
@@ -29,6 +29,20 @@ const PARSE: &str = "parse";
 
 /// Reads one frame.
 pub(super) fn read_frame(frame: Frame, limit: usize) -> Received {
+    let received = read(frame, limit);
+    match &received {
+        Received::Command { id, command } => {
+            tracing::debug!(name = command.name(), id = id.as_ref().map(RequestId::json), "command");
+        }
+        Received::UiResponse(response) => tracing::debug!(id = response.id, "answer to a dialog"),
+        Received::Refused(refusal) => {
+            tracing::debug!(name = refusal.command, code = %refusal.code, "a record was refused");
+        }
+    }
+    received
+}
+
+fn read(frame: Frame, limit: usize) -> Received {
     let bytes = match frame {
         Frame::Line(bytes) => bytes,
         Frame::TooLong { length, start } => {
@@ -71,12 +85,13 @@ fn read_text(text: &str) -> Received {
     }
     match Command::read(&kind, text) {
         Some(Ok(command)) => Received::Command { id, command },
-        Some(Err(error)) => match wire::repair_lone_surrogates(text) {
-            Some(repaired) if !matches!(Command::read(&kind, &repaired), Some(Err(_))) => {
-                read_text(&repaired)
+        Some(Err(error)) => {
+            let repaired = wire::repair_lone_surrogates(text);
+            match repaired.and_then(|repaired| Command::read(&kind, &repaired)) {
+                Some(Ok(command)) => Received::Command { id, command },
+                _ => Received::Refused(invalid(id, &kind, &error)),
             }
-            _ => Received::Refused(invalid(id, &kind, &error)),
-        },
+        }
         None => Received::Refused(Refusal {
             id,
             error: format!("Unknown command: {kind}"),
@@ -86,7 +101,7 @@ fn read_text(text: &str) -> Received {
     }
 }
 
-fn unreadable(id: Option<Value>, error: &str) -> Refusal {
+fn unreadable(id: Option<RequestId>, error: &str) -> Refusal {
     Refusal {
         id,
         command: Some(PARSE.to_owned()),
@@ -95,7 +110,7 @@ fn unreadable(id: Option<Value>, error: &str) -> Refusal {
     }
 }
 
-fn invalid(id: Option<Value>, command: &str, error: &wire::WireError) -> Refusal {
+fn invalid(id: Option<RequestId>, command: &str, error: &wire::WireError) -> Refusal {
     Refusal {
         id,
         command: Some(command.to_owned()),

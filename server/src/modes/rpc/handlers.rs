@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 
+use sampi_protocol::RequestId;
 use sampi_protocol::commands::{
     AvailableModels, AvailableThinkingLevels, Command, CycledThinkingLevel, ForkMessage, ForkMessages,
     ForkResult, GetEntries, LabelSet, LastAssistantText, Messages, PromptResult, QueuedResult,
@@ -14,7 +15,6 @@ use sampi_protocol::events::{BashExecutionUpdate, SessionEvent};
 use sampi_protocol::jsonl::Frame;
 use sampi_protocol::response::{ErrorCode, ResponseTag};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::RpcLimits;
 use super::dispatch::{Received, Refusal, read_frame};
@@ -38,7 +38,7 @@ pub(super) struct Handlers {
 
 /// A command that is answered later.
 struct Pending {
-    id: Option<Value>,
+    id: Option<RequestId>,
     command: &'static str,
 }
 
@@ -46,7 +46,7 @@ struct Pending {
 #[derive(Serialize)]
 struct Reply<'a, T> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a Value>,
+    id: Option<&'a RequestId>,
     #[serde(rename = "type")]
     kind: ResponseTag,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,14 +117,14 @@ impl Handlers {
         }
     }
 
-    fn later(&mut self, id: Option<Value>, command: &'static str) -> Ticket {
+    fn later(&mut self, id: Option<RequestId>, command: &'static str) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         self.pending.insert(ticket, Pending { id, command });
         ticket
     }
 
-    fn handle(&mut self, id: Option<Value>, command: Command, out: &mut Outgoing) {
+    fn handle(&mut self, id: Option<RequestId>, command: Command, out: &mut Outgoing) {
         let name = command.name();
         match command {
             Command::Prompt(prompt) => {
@@ -209,7 +209,7 @@ impl Handlers {
         }
     }
 
-    fn change_session(&mut self, id: Option<Value>, name: &'static str, change: SessionChange) {
+    fn change_session(&mut self, id: Option<RequestId>, name: &'static str, change: SessionChange) {
         let ticket = self.later(id, name);
         self.agent.change_session(ticket, change);
     }
@@ -338,7 +338,7 @@ fn refuse(out: &mut Outgoing, refusal: &Refusal) {
 /// Where an answer goes.
 struct Answer<'a> {
     out: &'a mut Outgoing,
-    id: Option<&'a Value>,
+    id: Option<&'a RequestId>,
     command: &'static str,
 }
 

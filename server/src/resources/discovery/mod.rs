@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use sampi_protocol::commands::SourceInfo;
 
 use super::{Environment, Paths};
-use crate::paths::tidy;
+use crate::paths::{same_file, tidy};
 use list_setting::ListSetting;
 use walk::{Layout, SKILL_FILE, is_markdown};
 
@@ -87,7 +87,7 @@ pub(super) fn project_agents_dirs(paths: &Paths) -> Vec<PathBuf> {
     let mut dirs = Vec::new();
     for dir in paths.cwd().ancestors() {
         let agents = dir.join(AGENTS_DIR);
-        if agents.join(SKILLS_DIR).is_dir() && !paths.home().is_some_and(|home| is_same(home, dir)) {
+        if agents.join(SKILLS_DIR).is_dir() && !paths.home().is_some_and(|home| same_file(home, dir)) {
             dirs.push(agents);
         }
         if dir.join(".git").exists() {
@@ -214,8 +214,4 @@ struct Source<'a> {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-fn is_same(a: &Path, b: &Path) -> bool {
-    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -5,6 +5,7 @@ use sampi_protocol::data::{CostTier, Extra, Model, ModelCost, ThinkingLevel};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
+use crate::llm::APIS;
 use crate::resources::{Paths, jsonc};
 
 /// Context window of a model that does not say.
@@ -85,13 +86,31 @@ pub(super) fn load(paths: &Paths) -> (Vec<ProviderEntry>, Vec<String>) {
         Some(Value::Object(entries)) => {
             for (id, entry) in entries {
                 let mut problems = Vec::new();
-                providers.extend(read_provider(id, entry, &mut problems));
+                let provider = read_provider(id, entry, &mut problems);
+                problems.extend(provider.iter().flat_map(ProviderEntry::unknown_apis));
+                providers.extend(provider);
                 warnings.extend(problems.into_iter().map(|problem| format!("{}: {problem}", path.display())));
             }
         }
         Some(_) => warnings.push(format!("{}: providers: must be an object", path.display())),
     }
     (providers, warnings)
+}
+
+impl ProviderEntry {
+    /// Where the entry names an API that this version does not speak. Its models are listed all the same, as
+    /// in Pi; asking one fails.
+    fn unknown_apis(&self) -> Vec<String> {
+        let own = self.api.iter().map(|api| (format!("providers.{}", self.id), api));
+        let models = self.models.iter().chain(&self.overrides);
+        let of_models = models.filter_map(|model| Some((model.path.clone(), model.api.as_ref()?)));
+        own.chain(of_models)
+            .filter(|(_, api)| !APIS.contains(&api.as_str()))
+            .map(|(path, api)| {
+                format!("{path}.api: {api:?} is not supported; the known ones are {}", APIS.join(", "))
+            })
+            .collect()
+    }
 }
 
 fn read_provider(id: &str, entry: &Value, problems: &mut Vec<String>) -> Option<ProviderEntry> {

@@ -11,6 +11,7 @@ mod shelf;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 
 use sampi_protocol::data::Model;
 use secrecy::{ExposeSecret, SecretString};
@@ -90,8 +91,9 @@ impl ModelRegistry {
             warnings,
         };
         for entry in entries {
-            registry.add_provider(entry);
+            registry.add_provider(entry, &paths.models_file());
         }
+        registry.warn_of_hidden_keys(&paths.auth_file());
         for model in on_request {
             let shelf = Shelf::of(&mut registry.shelves, &model.provider);
             shelf.change(|_| None, |models| models.push(model));
@@ -292,14 +294,14 @@ impl ModelRegistry {
         Ok(headers)
     }
 
-    fn add_provider(&mut self, entry: ProviderEntry) {
+    fn add_provider(&mut self, entry: ProviderEntry, file: &Path) {
         let Self { shelves, auth, environment, .. } = self;
         let mut problems = Vec::new();
         Shelf::of(shelves, &entry.id).change(
             |name| auth.variable(&entry.id, name, environment),
             |models| merge(models, &entry, &mut problems),
         );
-        self.warnings.extend(problems.into_iter().map(|problem| format!("models.json: {problem}")));
+        self.warnings.extend(problems.into_iter().map(|problem| format!("{}: {problem}", file.display())));
         let with_headers =
             entry.models.iter().chain(&entry.overrides).filter(|model| !model.headers.is_empty());
         let model_headers = with_headers.map(|model| (model.id.clone(), model.headers.clone())).collect();
@@ -311,6 +313,31 @@ impl ModelRegistry {
             model_headers,
         };
         self.providers.insert(entry.id, auth);
+    }
+
+    /// An entry of `auth.json` that gives no key switches its provider off, as in Pi. It is told where a
+    /// key elsewhere makes that a surprise.
+    fn warn_of_hidden_keys(&mut self, file: &Path) {
+        let mut warnings = Vec::new();
+        for provider in self.auth.providers() {
+            let Some(KeySource::Missing(Some(why))) = self.auth.key_source(provider, &self.environment)
+            else {
+                continue;
+            };
+            let in_models = self.providers.get(provider).is_some_and(|auth| auth.api_key.is_some());
+            let mut names = environment_variables(provider).iter().map(|key| key.name);
+            let hidden = match in_models {
+                true => Some("the apiKey in models.json"),
+                false => names.find(|name| self.environment.get(name).is_some()),
+            };
+            if let Some(hidden) = hidden {
+                let file = file.display();
+                warnings.push(format!(
+                    "{file}: {provider}: {why}; the entry goes before {hidden}, which is not used"
+                ));
+            }
+        }
+        self.warnings.extend(warnings);
     }
 }
 

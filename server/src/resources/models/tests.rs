@@ -128,6 +128,8 @@ fn what_is_wrong_names_its_path_and_leaves_out_that_model_or_provider_only() {
             json!({ "id": "i", "thinkingLevelMap": { "low": 1 } })]),
         "nourl": { "api": "openai-completions", "models": [{ "id": "a" }] },
         "noapi": { "baseUrl": "http://h", "models": [{ "id": "a" }] },
+        "newapi": { "baseUrl": "http://h", "api": "zork", "models": [{ "id": "a" }, { "id": "b", "api": "bork" }],
+            "modelOverrides": { "c": { "api": "openai-completion" } } },
         "badurl": { "baseUrl": 3, "apiKey": "s3cret" },
         "badkey": { "baseUrl": "http://h", "apiKey": ["s3cret"] },
         "nolist": { "baseUrl": "http://h", "models": {} },
@@ -149,6 +151,9 @@ fn what_is_wrong_names_its_path_and_leaves_out_that_model_or_provider_only() {
         "providers.mock.models[10].thinkingLevelMap.low: must be a string or null",
         "providers.nourl.models[0]: no baseUrl, neither here nor at the provider",
         "providers.noapi.models[0]: no api, neither here nor at the provider",
+        "providers.newapi.api: \"zork\" is not supported; the known ones are anthropic-messages, ",
+        "providers.newapi.models[1].api: \"bork\" is not supported",
+        "providers.newapi.modelOverrides[\"c\"].api: \"openai-completion\" is not supported",
         "providers.badurl.baseUrl: must be a string that is not empty; the provider is left out",
         "providers.badkey.apiKey: must be a string that is not empty; the provider is left out",
         "providers.nolist.models: must be a list",
@@ -156,7 +161,14 @@ fn what_is_wrong_names_its_path_and_leaves_out_that_model_or_provider_only() {
     ] {
         assert!(all.contains(expected), "{expected}\n{all}");
     }
-    assert_eq!(registry.warnings().len(), 16, "{all}");
+    assert_eq!(registry.warnings().len(), 19, "{all}");
+    assert!(
+        registry
+            .warnings()
+            .iter()
+            .all(|warning| warning.starts_with('/') && warning.contains("/models.json: ")),
+        "{all}"
+    );
     assert!(!all.contains("s3cret"));
 }
 

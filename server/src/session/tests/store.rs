@@ -297,10 +297,13 @@ fn sessions_are_found_by_folder_age_and_id() {
         matches!(listing::find_anywhere(root.path(), "aaa"), listing::Found::Ambiguous(all) if all.len() == 2)
     );
     assert_eq!(listing::find_by_id(&dir, "zzz"), listing::Found::Nothing);
-    let list: Vec<_> = listing::list(listing::files(&dir)).collect();
+    let list: Vec<_> = listing::list(listing::files(&dir), |_| true).collect();
     assert_eq!(list.iter().map(|s| s.path.clone()).collect::<Vec<_>>(), [other, new, old]);
     assert_eq!(list[2].name.as_deref(), Some("named"));
     assert_eq!(list[2].first_message.as_deref(), Some("first of aaa-1"));
+    let of_cwd: Vec<_> =
+        listing::list(listing::files(&dir), |header| header.cwd == cwd.to_str().unwrap()).collect();
+    assert_eq!(of_cwd, list[1..]);
 }
 
 #[test]
@@ -348,7 +351,7 @@ fn names_and_first_messages_are_found_in_large_files_with_long_lines() {
     let long = user_line("b", Some("a"), &"x".repeat(3_000_000));
     let named = line("n", Some("b"), "session_info", json!({"name": "late"}));
     let path = write(dir.path(), lines(&[header(), user_line("a", None, "first"), long, named]));
-    let list: Vec<_> = listing::list(listing::files(dir.path())).collect();
+    let list: Vec<_> = listing::list(listing::files(dir.path()), |_| true).collect();
     assert_eq!((list[0].name.as_deref(), list[0].first_message.as_deref()), (Some("late"), Some("first")));
     assert_eq!(list[0].path, path);
 }

@@ -58,6 +58,18 @@ async fn a_source_that_gives_no_key_ends_the_search() {
     assert!(text.contains("apiKey in models.json refers to NOPE, which is not set"), "{text}");
 }
 
+#[test]
+fn an_entry_of_auth_json_without_a_key_is_told_when_it_hides_a_key_elsewhere() {
+    let saved =
+        json!({ "px": { "type": "api_key" }, "groq": { "type": "oauth" }, "openai": { "type": "api_key" } });
+    let home = Home::new(&with(json!({ "apiKey": "k" }))).auth(&saved).variable("GROQ_API_KEY", "env");
+    let registry = home.load();
+    let [groq, px] = registry.warnings() else { panic!("{:?}", registry.warnings()) };
+    assert!(groq.contains("/auth.json: groq: ") && groq.contains("before GROQ_API_KEY, which"), "{groq}");
+    assert!(px.contains("no key for px; the entry goes before the apiKey in models.json"), "{px}");
+    assert!(registry.available().iter().all(|model| model.provider != "px"));
+}
+
 #[tokio::test]
 async fn headers_are_resolved_and_the_models_go_over_the_providers() {
     let home = Home::new(&with(
