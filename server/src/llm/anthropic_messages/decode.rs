@@ -11,13 +11,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::llm::FailureKind;
-use crate::llm::draft::Draft;
+use crate::llm::draft::{Draft, REDACTED};
 use crate::llm::exchange::{self, Fault, Flow};
 use crate::llm::loose::Loose;
 use crate::llm::sse::SseEvent;
-
-/// What stands for thinking that the provider hid.
-const REDACTED: &str = "[Reasoning redacted]";
 
 /// Decodes one response.
 #[derive(Debug, Default)]

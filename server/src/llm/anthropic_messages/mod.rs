@@ -3,6 +3,8 @@
 mod decode;
 mod request;
 
+pub(super) use request::{INTERLEAVED_THINKING, cache_mark};
+
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::exchange;
