@@ -31,6 +31,8 @@ mod scripted;
 mod socket_tests;
 mod sse;
 #[cfg(test)]
+mod stream_matrix;
+#[cfg(test)]
 mod switching_tests;
 #[cfg(test)]
 mod testing;

@@ -22,13 +22,14 @@ pub(super) struct Server {
 }
 
 /// Answers one request with these bytes, then closes the connection or keeps it open in silence.
-pub(super) async fn serve(answer: String, after: After) -> Server {
+pub(super) async fn serve(answer: impl Into<Vec<u8>>, after: After) -> Server {
+    let answer = answer.into();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let request = tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.unwrap();
         let request = read_request(&mut socket).await;
-        socket.write_all(answer.as_bytes()).await.unwrap();
+        socket.write_all(&answer).await.unwrap();
         socket.flush().await.unwrap();
         match after {
             After::Close => {}

@@ -18,7 +18,7 @@ use crate::llm::sse::SseEvent;
 
 /// Decodes one response.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     // The stream's index of a block to ours; they differ when there are blocks that we do not know.
     blocks: HashMap<u64, usize>,
     stop_reason: Option<String>,

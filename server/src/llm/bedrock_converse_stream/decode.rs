@@ -17,7 +17,7 @@ use crate::llm::sse::SseEvent;
 
 /// Decodes one response.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     blocks: HashMap<u64, usize>,
     has_calls: bool,
     stop_reason: Option<String>,
