@@ -90,8 +90,11 @@ struct Column {
     /// The fields of the model that is asked.
     model: Value,
     cells: Vec<(Kind, Cell)>,
-    replay: fn(&ModelRequest, &[&[u8]]) -> (Vec<String>, Completion),
+    replay: Replay,
 }
+
+/// Decodes the answer to a request from its chunks: the updates, and the end.
+type Replay = fn(&ModelRequest, &[&[u8]]) -> (Vec<String>, Completion);
 
 fn stream(bytes: impl Into<Vec<u8>>, content: Value, stop: StopReason) -> Cell {
     Cell::Stream(Stream { bytes: bytes.into(), content, end: End::Well(stop) })
@@ -294,10 +297,14 @@ fn no_cut_of_the_bytes_changes_what_a_stream_says() {
 
 #[test]
 fn comments_and_line_ends_change_nothing() {
-    let with_comments = |text: &str| format!(": hello\n\n:\n{}", text.replace("\n\n", "\n\n: ping\n\n"));
-    let with_crlf = |text: &str| text.replace('\n', "\r\n");
-    let forms: [(Kind, &dyn Fn(&str) -> String); 2] =
-        [(Kind::CommentLines, &with_comments), (Kind::CrLf, &with_crlf)];
+    fn with_comments(text: &str) -> String {
+        format!(": hello\n\n:\n{}", text.replace("\n\n", "\n\n: ping\n\n"))
+    }
+    fn with_crlf(text: &str) -> String {
+        text.replace('\n', "\r\n")
+    }
+    type Change = fn(&str) -> String;
+    let forms: [(Kind, Change); 2] = [(Kind::CommentLines, with_comments), (Kind::CrLf, with_crlf)];
     for column in columns() {
         for (form, change) in &forms {
             if !column.is_reframed(*form) {
