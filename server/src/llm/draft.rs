@@ -12,6 +12,9 @@ use sampi_protocol::stream::{ToolCallEnd, ToolCallStart};
 use super::partial_json::parse_arguments;
 use super::{Completion, Failure, ModelRequest, StreamUpdate, cost};
 
+/// What stands for thinking that the provider hid.
+pub(crate) const REDACTED: &str = "[Reasoning redacted]";
+
 /// A message that grows block by block. Every change is kept as an update until it is taken.
 #[derive(Debug)]
 pub(crate) struct Draft {

@@ -280,13 +280,13 @@ async fn stream(
 }
 
 /// Cuts a body into events.
-enum Frames {
+pub(super) enum Frames {
     Sse(SseDecoder),
     AwsEvents(EventStream),
 }
 
 impl Frames {
-    fn new(framing: Framing) -> Self {
+    pub(super) fn new(framing: Framing) -> Self {
         match framing {
             Framing::Sse => Self::Sse(SseDecoder::new()),
             Framing::AwsEvents => Self::AwsEvents(EventStream::default()),
@@ -294,7 +294,7 @@ impl Frames {
     }
 
     /// Reads a chunk, or the end of the body.
-    fn read(
+    pub(super) fn read(
         &mut self,
         chunk: Option<&[u8]>,
         on_event: &mut impl FnMut(SseEvent<'_>) -> Flow,

@@ -10,6 +10,7 @@ mod budget;
 mod call_blocks;
 mod cost;
 mod draft;
+mod effort;
 mod event_stream;
 mod exchange;
 mod failure;
@@ -29,6 +30,8 @@ mod scripted;
 #[cfg(test)]
 mod socket_tests;
 mod sse;
+#[cfg(test)]
+mod stream_matrix;
 #[cfg(test)]
 mod switching_tests;
 #[cfg(test)]
@@ -134,6 +137,13 @@ pub enum CacheRetention {
     Short,
     /// As long as the provider offers.
     Long,
+}
+
+impl CacheRetention {
+    /// What is left of it with a provider that offers its usual time alone.
+    fn without_long(self) -> Self {
+        if self == Self::Long { Self::Short } else { self }
+    }
 }
 
 /// Tokens of thinking for each level, where the user set them.

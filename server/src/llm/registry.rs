@@ -52,6 +52,12 @@ impl Providers {
         Self { by_api: Arc::new(by_api) }
     }
 
+    /// The wire names of all APIs.
+    #[cfg(test)]
+    pub(super) fn apis(&self) -> impl Iterator<Item = &'static str> {
+        self.by_api.keys().copied()
+    }
+
     /// The provider of an API.
     pub fn get(&self, api: &str) -> Option<Arc<dyn Provider>> {
         self.by_api.get(api).cloned()

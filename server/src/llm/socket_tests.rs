@@ -22,13 +22,14 @@ pub(super) struct Server {
 }
 
 /// Answers one request with these bytes, then closes the connection or keeps it open in silence.
-pub(super) async fn serve(answer: String, after: After) -> Server {
+pub(super) async fn serve(answer: impl Into<Vec<u8>>, after: After) -> Server {
+    let answer = answer.into();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let request = tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.unwrap();
         let request = read_request(&mut socket).await;
-        socket.write_all(answer.as_bytes()).await.unwrap();
+        socket.write_all(&answer).await.unwrap();
         socket.flush().await.unwrap();
         match after {
             After::Close => {}
@@ -189,6 +190,27 @@ async fn cancelling_in_the_middle_keeps_what_came_over_every_api() {
         assert_eq!(end.message.stop_reason, StopReason::Aborted);
         assert_eq!(end.message.error_message.as_deref(), Some(text));
         server.request.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_variables_of_the_credentials_go_before_those_of_the_environment() {
+    for (api, variable, sent) in [
+        ("azure-openai-responses", "AZURE_OPENAI_BASE_URL", "POST /responses?api-version=v1 "),
+        ("bedrock-converse-stream", "AWS_BEARER_TOKEN_BEDROCK", "authorization: Bearer http://127.0.0.1:"),
+    ] {
+        let refusal = "HTTP/1.1 400 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        let server = serve(refusal, After::Close).await;
+        let is_azure = api.starts_with("azure");
+        let mut request = ask(api, if is_azure { "http://127.0.0.1:1" } else { &server.url });
+        request.credentials.variables = vec![(variable.to_owned(), server.url.clone().into())];
+        if !is_azure {
+            request.credentials.api_key = None;
+        }
+        run(&request, &CancellationToken::new(), |_| {}).await;
+        let request = tokio::time::timeout(Duration::from_secs(10), server.request).await;
+        let request = request.expect("the request went elsewhere").unwrap();
+        assert!(request.contains(sent), "{api}: {request}");
     }
 }
 

@@ -7,8 +7,8 @@ use sampi_protocol::stream::AssistantMessageEvent as Event;
 use serde_json::{Value, json};
 
 use super::draft::Draft;
-use super::exchange::{Decoder, Fault};
-use super::sse::SseDecoder;
+use super::exchange::{Decoder, Frames};
+use super::sse::SseEvent;
 use super::{Completion, Credentials, ModelRequest, RequestOptions, StreamUpdate};
 
 /// A model from JSON, laid over usual values.
@@ -76,21 +76,15 @@ pub(crate) fn replay(
     chunks: &[&[u8]],
 ) -> (Vec<String>, Completion) {
     let mut draft = Draft::new(request);
-    let mut sse = SseDecoder::new();
+    let mut frames = Frames::new(decoder.framing());
     decoder.opened(&mut draft);
-    let mut flow: Result<ControlFlow<Result<(), Fault>>, _> = Ok(ControlFlow::Continue(()));
-    for chunk in chunks {
-        flow = sse.push(chunk, |event| decoder.event(event, &mut draft));
-        if !matches!(flow, Ok(ControlFlow::Continue(()))) {
-            break;
-        }
-    }
-    if matches!(flow, Ok(ControlFlow::Continue(()))) {
-        flow = sse.finish(|event| decoder.event(event, &mut draft));
-    }
-    let end = match flow.unwrap() {
-        ControlFlow::Break(Err(fault)) => Err(fault),
-        ControlFlow::Break(Ok(())) | ControlFlow::Continue(()) => decoder.ended(&mut draft),
+    let bodies = chunks.iter().copied().map(Some).chain([None]);
+    let end = bodies
+        .map(|chunk| frames.read(chunk, &mut |event: SseEvent<'_>| decoder.event(event, &mut draft)).unwrap())
+        .find_map(ControlFlow::break_value);
+    let end = match end {
+        Some(Err(fault)) => Err(fault),
+        Some(Ok(())) | None => decoder.ended(&mut draft),
     };
     let updates = std::iter::from_fn(|| draft.next_update()).map(|update| short(&update)).collect();
     let completion = match end {

@@ -11,17 +11,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::llm::FailureKind;
-use crate::llm::draft::Draft;
+use crate::llm::draft::{Draft, REDACTED};
 use crate::llm::exchange::{self, Fault, Flow};
 use crate::llm::loose::Loose;
 use crate::llm::sse::SseEvent;
 
-/// What stands for thinking that the provider hid.
-const REDACTED: &str = "[Reasoning redacted]";
-
 /// Decodes one response.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     // The stream's index of a block to ours; they differ when there are blocks that we do not know.
     blocks: HashMap<u64, usize>,
     stop_reason: Option<String>,

@@ -3,6 +3,11 @@
 mod decode;
 mod request;
 
+pub(super) use request::{INTERLEAVED_THINKING, cache_mark};
+
+#[cfg(test)]
+pub(super) use decode::Decoder;
+
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::exchange;

@@ -4,6 +4,7 @@ use sampi_protocol::data::{ThinkingLevel, ToolDefinition};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 
+use crate::llm::effort::plain_effort;
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers, key_header};
 use crate::llm::http::Post;
@@ -16,7 +17,7 @@ use crate::llm::{CacheRetention, ModelRequest, budget};
 const VERSION: &str = "2023-06-01";
 
 /// Lets the model think between tool calls.
-const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
+pub(crate) const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
 /// Streams arguments as they are written, on servers without `eager_input_streaming`.
 const FINE_GRAINED_TOOLS: &str = "fine-grained-tool-streaming-2025-05-14";
@@ -97,7 +98,9 @@ pub(super) fn headers(request: &ModelRequest, body: &Value) -> Headers {
 /// The body, its fields in the order in which Pi has them.
 pub(super) fn body(request: &ModelRequest) -> Value {
     let transcript = Transcript::new(request, foreign_id, IMAGES);
-    let mark = cache_mark(request);
+    let retention = request.options.cache_retention;
+    let keeps_long = flag(request, "supportsLongCacheRetention", true);
+    let mark = cache_mark(if keeps_long { retention } else { retention.without_long() });
     let (max_tokens, thinking, effort) = limits(request, &transcript);
     let mut body = Map::new();
     body.insert("model".into(), json!(request.model.id));
@@ -136,11 +139,9 @@ fn limits(request: &ModelRequest, transcript: &Transcript<'_>) -> (u64, Option<V
         return (limit, thinking, None);
     };
     if flag(request, "forceAdaptiveThinking", false) {
-        let effort = mapped.and_then(Value::as_str).unwrap_or(match level {
-            ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
-            ThinkingLevel::Medium => "medium",
-            ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => "high",
-        });
+        // Claude has no level below `low`.
+        let effort =
+            mapped.and_then(Value::as_str).unwrap_or_else(|| plain_effort(level.max(ThinkingLevel::Low)));
         let thinking = json!({ "type": "adaptive", "display": "summarized" });
         return (limit, Some(thinking), Some(effort.to_owned()));
     }
@@ -294,12 +295,12 @@ fn text_with_notes(result: &ToolTurn<'_>) -> String {
     lines.join("\n")
 }
 
-fn cache_mark(request: &ModelRequest) -> Option<Value> {
-    let long = flag(request, "supportsLongCacheRetention", true);
-    match request.options.cache_retention {
+/// The mark behind what is to be cached.
+pub(crate) fn cache_mark(retention: CacheRetention) -> Option<Value> {
+    match retention {
         CacheRetention::None => None,
-        CacheRetention::Long if long => Some(json!({ "type": "ephemeral", "ttl": "1h" })),
-        CacheRetention::Short | CacheRetention::Long => Some(json!({ "type": "ephemeral" })),
+        CacheRetention::Short => Some(json!({ "type": "ephemeral" })),
+        CacheRetention::Long => Some(json!({ "type": "ephemeral", "ttl": "1h" })),
     }
 }
 

@@ -9,18 +9,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::llm::FailureKind;
-use crate::llm::draft::Draft;
+use crate::llm::draft::{Draft, REDACTED};
 use crate::llm::exchange::{self, Fault, Flow, Framing};
 use crate::llm::failure::ErrorReport;
 use crate::llm::loose::Loose;
 use crate::llm::sse::SseEvent;
 
-/// What stands for thinking that the provider hid.
-const REDACTED: &str = "[Reasoning redacted]";
-
 /// Decodes one response.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     blocks: HashMap<u64, usize>,
     has_calls: bool,
     stop_reason: Option<String>,

@@ -7,6 +7,9 @@ mod endpoint;
 mod request;
 mod sign;
 
+#[cfg(test)]
+pub(super) use decode::Decoder;
+
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::{Fault, exchange, json_post};

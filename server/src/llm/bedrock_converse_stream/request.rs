@@ -4,6 +4,8 @@ use sampi_protocol::data::ThinkingLevel;
 use serde_json::{Map, Value, json};
 
 use super::claude::{self, Generation};
+use crate::llm::anthropic_messages::INTERLEAVED_THINKING;
+use crate::llm::effort::plain_effort;
 use crate::llm::transcript::{
     AssistantPart, ImageLimits, Part, ToolTurn, Transcript, Turn, as_base64, safe_id, tool_results,
 };
@@ -20,9 +22,6 @@ const ADAPTIVE: Generation = Generation(4, 6);
 
 /// From this generation on thinking is bound to what stands before it, and dropped where that changed.
 const BOUND: Generation = Generation(4, 7);
-
-/// Lets Claude think between tool calls.
-const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
 /// Lets a request say what becomes of thinking whose context changed.
 const THINKING_BINDING: &str = "thinking-binding-controls-2026-08-01";
@@ -85,11 +84,7 @@ fn model_fields(request: &ModelRequest, limit: u64) -> (u64, Option<Value>) {
         return (limit, None);
     }
     let mapped = model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()));
-    let plain = match level {
-        ThinkingLevel::Xhigh | ThinkingLevel::Max => "high",
-        level => level.as_str(),
-    };
-    let effort = mapped.and_then(Value::as_str).unwrap_or(plain);
+    let effort = mapped.and_then(Value::as_str).unwrap_or_else(|| plain_effort(level));
     let Some(generation) = claude::generation(model) else {
         let fields = if model.id.contains("openai.gpt-oss") {
             Some(json!({ "reasoning_effort": effort }))

@@ -185,35 +185,32 @@ fn the_address_follows_the_region_and_the_request_is_signed_or_bears_a_token() {
     assert_eq!(fault.failure.kind, FailureKind::Auth);
 }
 
-/// An event as the decoder gets it: the replay of the tests reads server-sent events.
-fn event(name: &str, data: Value) -> String {
-    format!("event: {name}\ndata: {data}\n\n")
+fn event(name: &str, data: Value) -> Vec<u8> {
+    message(&[(":message-type", "event"), (":event-type", name)], &data.to_string())
 }
 
-fn delta(index: u64, delta: Value) -> String {
+fn delta(index: u64, delta: Value) -> Vec<u8> {
     event("contentBlockDelta", json!({ "contentBlockIndex": index, "delta": delta }))
 }
 
-fn stop(index: u64) -> String {
+fn stop(index: u64) -> Vec<u8> {
     event("contentBlockStop", json!({ "contentBlockIndex": index }))
 }
 
-fn end(reason: &str) -> String {
-    event("messageStop", json!({ "stopReason": reason }))
-        + &event(
-            "metadata",
-            json!({ "usage": { "inputTokens": 70, "outputTokens": 10, "totalTokens": 130, "cacheReadInputTokens": 30,
-                "cacheWriteInputTokens": 20, "cacheDetails": [{ "inputTokens": 20, "ttl": "1h" }] } }),
-        )
+fn end(reason: &str) -> Vec<u8> {
+    let usage = json!({ "inputTokens": 70, "outputTokens": 10, "totalTokens": 130, "cacheReadInputTokens": 30,
+        "cacheWriteInputTokens": 20, "cacheDetails": [{ "inputTokens": 20, "ttl": "1h" }] });
+    [event("messageStop", json!({ "stopReason": reason })), event("metadata", json!({ "usage": usage }))]
+        .concat()
 }
 
-fn start() -> String {
+fn start() -> Vec<u8> {
     event("messageStart", json!({ "role": "assistant" }))
 }
 
-fn decode(stream: &str) -> (Vec<String>, Completion) {
+fn decode(stream: &[u8]) -> (Vec<String>, Completion) {
     let request = ask(json!({}), ThinkingLevel::Low, json!([user("q")]));
-    replay(&request, decode::Decoder::default(), &[stream.as_bytes()])
+    replay(&request, decode::Decoder::default(), &[stream])
 }
 
 fn content(message: &AssistantMessage) -> Value {
@@ -222,24 +219,27 @@ fn content(message: &AssistantMessage) -> Value {
 
 #[test]
 fn thinking_text_and_calls_become_blocks() {
-    let stream = start()
-        + &delta(0, json!({ "reasoningContent": { "text": "hm" } }))
-        + &delta(0, json!({ "reasoningContent": { "signature": "c2ln" } }))
-        + &stop(0)
-        + &delta(1, json!({ "text": "A" }))
-        + &stop(1)
-        + &event(
+    let stream = [
+        start(),
+        delta(0, json!({ "reasoningContent": { "text": "hm" } })),
+        delta(0, json!({ "reasoningContent": { "signature": "c2ln" } })),
+        stop(0),
+        delta(1, json!({ "text": "A" })),
+        stop(1),
+        event(
             "contentBlockStart",
             json!({ "contentBlockIndex": 2,
             "start": { "toolUse": { "toolUseId": "t1", "name": "read" } } }),
-        )
-        + &delta(2, json!({ "toolUse": { "input": "{\"a\"" } }))
-        + &delta(2, json!({ "toolUse": { "input": ":1}" } }))
-        + &stop(2)
-        + &delta(3, json!({ "reasoningContent": { "redactedContent": "ZW5j" } }))
-        + &event("novelty", json!({ "x": 1 }))
-        + &stop(3)
-        + &end("tool_use");
+        ),
+        delta(2, json!({ "toolUse": { "input": "{\"a\"" } })),
+        delta(2, json!({ "toolUse": { "input": ":1}" } })),
+        stop(2),
+        delta(3, json!({ "reasoningContent": { "redactedContent": "ZW5j" } })),
+        event("novelty", json!({ "x": 1 })),
+        stop(3),
+        end("tool_use"),
+    ]
+    .concat();
     let (updates, end) = decode(&stream);
     assert_eq!(
         updates,
@@ -275,24 +275,24 @@ fn thinking_text_and_calls_become_blocks() {
 
 #[test]
 fn endings_become_stop_reasons_or_failures() {
-    let text = || start() + &delta(0, json!({ "text": "x" })) + &stop(0);
+    let text = || [start(), delta(0, json!({ "text": "x" })), stop(0)].concat();
     for (reason, stop) in [
         ("end_turn", StopReason::Stop),
         ("stop_sequence", StopReason::Stop),
         ("max_tokens", StopReason::Length),
         ("model_context_window_exceeded", StopReason::Length),
     ] {
-        assert_eq!(decode(&(text() + &end(reason))).1.message.stop_reason, stop, "{reason}");
+        assert_eq!(decode(&[text(), end(reason)].concat()).1.message.stop_reason, stop, "{reason}");
     }
-    let exception = |name: &str| text() + &event(name, json!({ "message": "boom" }));
+    let exception = |name: &str| [text(), event(name, json!({ "message": "boom" }))].concat();
     for (stream, said, kind) in [
         (
-            text() + &end("guardrail_intervened"),
+            [text(), end("guardrail_intervened")].concat(),
             "Provider stopped with: guardrail_intervened",
             FailureKind::ContentFilter,
         ),
         (
-            text() + &end("malformed_tool_use"),
+            [text(), end("malformed_tool_use")].concat(),
             "Provider stopped with: malformed_tool_use",
             FailureKind::Other,
         ),

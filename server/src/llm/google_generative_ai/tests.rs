@@ -281,13 +281,9 @@ fn end(reason: &str) -> String {
     chunk(json!([{ "text": "" }]), json!({ "finishReason": reason }))
 }
 
-fn decode_chunks(chunks: &[&[u8]]) -> (Vec<String>, Completion) {
-    let request = ask(json!({}), ThinkingLevel::Low, json!([user("q")]));
-    replay(&request, decode::Decoder::default(), chunks)
-}
-
 fn decode(stream: &str) -> (Vec<String>, Completion) {
-    decode_chunks(&[stream.as_bytes()])
+    let request = ask(json!({}), ThinkingLevel::Low, json!([user("q")]));
+    replay(&request, decode::Decoder::default(), &[stream.as_bytes()])
 }
 
 fn content(message: &AssistantMessage) -> Value {
@@ -342,20 +338,6 @@ fn thinking_text_and_calls_become_blocks_in_their_order() {
     let content = content(&message);
     assert_eq!(content[0]["thinkingSignature"], "c2ln");
     assert_eq!(content[1]["textSignature"], "bGFzdA==");
-}
-
-#[test]
-fn comments_line_ends_and_any_cut_of_the_bytes_change_nothing() {
-    let (updates, end) = decode(&full_stream());
-    let odd = format!(": hello\n\n{}", full_stream()).replace('\n', "\r\n");
-    for stream in [full_stream(), odd] {
-        for size in [1, 2, 3, 7, 64, 1021] {
-            let chunks: Vec<&[u8]> = stream.as_bytes().chunks(size).collect();
-            let (again, other) = decode_chunks(&chunks);
-            assert_eq!(again, updates, "{size}");
-            assert_eq!(content(&other.message), content(&end.message), "{size}");
-        }
-    }
 }
 
 #[test]

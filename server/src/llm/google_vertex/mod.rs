@@ -95,10 +95,28 @@ impl Provider for GoogleVertex {
     }
 }
 
-/// True when these variables, and the files that they name, authorise requests without a key.
-pub fn has_default_credentials(variable: impl Fn(&str) -> Option<String>) -> bool {
-    let has_project = Project::of(&variable).is_ok();
-    has_project && Place::find(&variable).is_some_and(|place| place.is_there())
+/// What authorises requests without a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DefaultCredentials {
+    /// All that is needed is there.
+    Usable,
+    /// There are credentials, and this is missing.
+    Incomplete(String),
+    /// There are none.
+    Absent,
+}
+
+impl DefaultCredentials {
+    /// What these variables, and the files that they name, have. Asks no server.
+    pub fn find(variable: impl Fn(&str) -> Option<String>) -> Self {
+        if !Place::find(&variable).is_some_and(|place| place.is_there()) {
+            return Self::Absent;
+        }
+        match Project::of(&variable) {
+            Ok(_) => Self::Usable,
+            Err(fault) => Self::Incomplete(fault.text),
+        }
+    }
 }
 
 /// The request. Without `access` it has a key of its own.

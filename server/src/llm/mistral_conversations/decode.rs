@@ -20,7 +20,7 @@ const CALL_ID_LENGTH: usize = 9;
 
 /// Decodes one response.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     open: Option<Open>,
     calls: CallBlocks,
     finish_reason: Option<String>,

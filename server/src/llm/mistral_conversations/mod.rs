@@ -3,6 +3,9 @@
 mod decode;
 mod request;
 
+#[cfg(test)]
+pub(super) use decode::Decoder;
+
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::exchange;

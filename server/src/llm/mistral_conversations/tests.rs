@@ -130,13 +130,9 @@ fn delta(delta: Value) -> String {
     chunk(delta, Value::Null)
 }
 
-fn decode_chunks(chunks: &[&[u8]]) -> (Vec<String>, Completion) {
-    let request = ask(json!({}), ThinkingLevel::Low, json!([user("q")]));
-    replay(&request, decode::Decoder::default(), chunks)
-}
-
 fn decode(stream: &str) -> (Vec<String>, Completion) {
-    decode_chunks(&[stream.as_bytes()])
+    let request = ask(json!({}), ThinkingLevel::Low, json!([user("q")]));
+    replay(&request, decode::Decoder::default(), &[stream.as_bytes()])
 }
 
 fn content(message: &AssistantMessage) -> Value {
@@ -188,20 +184,6 @@ fn thinking_text_and_calls_become_blocks_in_their_order() {
     assert_eq!(end.message.response_id.as_deref(), Some("cm_1"));
     let usage = end.message.usage;
     assert_eq!((usage.input, usage.output, usage.cache_read, usage.reasoning), (70, 10, 30, None));
-}
-
-#[test]
-fn comments_line_ends_and_any_cut_of_the_bytes_change_nothing() {
-    let (updates, end) = decode(&full_stream());
-    let odd = format!(": hello\n\n{}", full_stream()).replace('\n', "\r\n");
-    for stream in [full_stream(), odd] {
-        for size in [1, 2, 3, 7, 64, 1021] {
-            let chunks: Vec<&[u8]> = stream.as_bytes().chunks(size).collect();
-            let (again, other) = decode_chunks(&chunks);
-            assert_eq!(again, updates, "{size}");
-            assert_eq!(content(&other.message), content(&end.message), "{size}");
-        }
-    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::llm::sse::SseEvent;
 /// Decodes one response. There is one block of text and one of thinking, however they interleave, as the
 /// API has one field for each; blocks end when the stream ends.
 #[derive(Debug)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     needs_finish_reason: bool,
     finish_reason: Option<String>,
     text: Option<usize>,
@@ -29,7 +29,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn new(needs_finish_reason: bool) -> Self {
+    pub(crate) fn new(needs_finish_reason: bool) -> Self {
         Self {
             needs_finish_reason,
             finish_reason: None,

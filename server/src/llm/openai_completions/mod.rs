@@ -5,6 +5,9 @@ mod decode;
 mod request;
 mod thinking;
 
+#[cfg(test)]
+pub(super) use decode::Decoder;
+
 use tokio_util::sync::CancellationToken;
 
 use super::exchange::exchange;

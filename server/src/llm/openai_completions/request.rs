@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::compat::{Affinity, Compat, PromptCacheKey};
 use super::thinking;
+use crate::llm::anthropic_messages::cache_mark;
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
@@ -69,8 +70,10 @@ pub(super) fn body(request: &ModelRequest, compat: &Compat) -> Value {
     } else if compat.requires_tools_with_tool_history && transcript.has_tool_history() {
         body.insert("tools".into(), json!([]));
     }
+    let keeps_long = compat.supports_long_cache_retention;
+    let retention = if keeps_long { options.cache_retention } else { options.cache_retention.without_long() };
     if compat.anthropic_cache_control
-        && let Some(mark) = cache_mark(options.cache_retention, compat.supports_long_cache_retention)
+        && let Some(mark) = cache_mark(retention)
     {
         mark_for_cache(&mut body, &mark);
     }
@@ -300,14 +303,6 @@ fn tool_message(compat: &Compat, result: &ToolTurn<'_>) -> Value {
         message["name"] = json!(result.name);
     }
     message
-}
-
-fn cache_mark(retention: CacheRetention, long: bool) -> Option<Value> {
-    match retention {
-        CacheRetention::None => None,
-        CacheRetention::Long if long => Some(json!({ "type": "ephemeral", "ttl": "1h" })),
-        CacheRetention::Short | CacheRetention::Long => Some(json!({ "type": "ephemeral" })),
-    }
 }
 
 /// Marks the system prompt, the last tool and the last text of the conversation.

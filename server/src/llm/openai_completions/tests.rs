@@ -520,19 +520,6 @@ fn odd_servers_are_understood() {
 }
 
 #[test]
-fn comments_line_ends_and_any_cut_of_the_bytes_change_nothing() {
-    let chunks =
-        [delta(json!({ "content": "é😀" })), delta(json!({ "content": "\u{2028}" })), finish("stop")];
-    let text = format!(": OPENROUTER PROCESSING\n\n{}", events(&chunks)).replace('\n', "\r\n");
-    let whole = decode(&[text.as_bytes()]);
-    assert_eq!(content(&whole.1.message), json!([{ "type": "text", "text": "é😀\u{2028}" }]));
-    for size in [1, 2, 3, 7] {
-        let pieces: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
-        assert_eq!(decode(&pieces).0, whole.0);
-    }
-}
-
-#[test]
 fn broken_arguments_are_kept_as_an_error_of_the_call() {
     let text = events(&[
         delta(json!({ "tool_calls": [{ "index": 0, "id": "c1",

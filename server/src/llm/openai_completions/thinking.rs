@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::compat::Compat;
 use crate::llm::ModelRequest;
 use crate::llm::budget::thinking_budget;
+use crate::llm::effort::plain_effort;
 
 /// Adds the fields that set the thinking of a request.
 pub(super) fn add(request: &ModelRequest, compat: &Compat, body: &mut Map<String, Value>) {
@@ -82,14 +83,6 @@ pub(super) fn add(request: &ModelRequest, compat: &Compat, body: &mut Map<String
 fn add_effort(body: &mut Map<String, Value>, effort: Option<&str>) {
     if let Some(effort) = effort {
         body.insert("reasoning_effort".into(), json!(effort));
-    }
-}
-
-// Levels above `high` have no name of their own: a server that knows more says so in the model's map.
-fn plain_effort(level: ThinkingLevel) -> &'static str {
-    match level {
-        ThinkingLevel::Xhigh | ThinkingLevel::Max => "high",
-        level => level.as_str(),
     }
 }
 

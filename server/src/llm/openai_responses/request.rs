@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::compat::{Compat, Service};
 use super::input;
+use crate::llm::effort::plain_effort;
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
@@ -111,10 +112,7 @@ fn add_reasoning(request: &ModelRequest, body: &mut Map<String, Value>) {
         }
         return;
     }
-    let effort = own.unwrap_or(match level {
-        ThinkingLevel::Xhigh | ThinkingLevel::Max => "high",
-        level => level.as_str(),
-    });
+    let effort = own.unwrap_or_else(|| plain_effort(level));
     body.insert("reasoning".into(), json!({ "effort": effort, "summary": "auto" }));
     // Nothing is stored, so the thinking has to come along to be replayed.
     body.insert("include".into(), json!(["reasoning.encrypted_content"]));

@@ -19,7 +19,8 @@ use secrecy::{ExposeSecret, SecretString};
 use super::auth::{AuthError, AuthFile, CommandCache, KeyForm, KeySource, environment_variables, key_source};
 use super::config_value::{ConfigValue, run_command};
 use super::{Environment, Paths};
-use crate::llm::{Credentials, google_vertex};
+use crate::llm::Credentials;
+use crate::llm::google_vertex::DefaultCredentials;
 pub use choose::{Initial, InitialWish, ThinkingWish, default_thinking, unknown_model};
 use file::{Headers, ProviderEntry, Surroundings};
 pub use list::list_models;
@@ -255,10 +256,7 @@ impl ModelRegistry {
                 return found(KeySource::Ready(value.into()), key.form);
             }
         }
-        if has_ambient_credentials(provider, variable) {
-            return found(KeySource::NotNeeded, KeyForm::ApiKey);
-        }
-        None
+        found(ambient_source(provider, variable)?, KeyForm::ApiKey)
     }
 
     /// The headers of a model: those that it comes with, the provider's over them, and over these what
@@ -374,13 +372,20 @@ fn built_in_headers(model: &Model) -> Vec<(String, SecretString)> {
 /// Providers with credentials of another kind than keys.
 const CLOUDS: [&str; 2] = ["amazon-bedrock", "google-vertex"];
 
-/// True when what these variables say is enough for the provider's requests to be authorised without a key.
-fn has_ambient_credentials<'v>(provider: &str, variable: impl Fn(&str) -> Option<&'v str>) -> bool {
+/// What these variables have that authorises the provider's requests without a key.
+fn ambient_source<'v>(provider: &str, variable: impl Fn(&str) -> Option<&'v str>) -> Option<KeySource> {
     let has = |name: &str| variable(name).is_some();
     match provider {
-        "amazon-bedrock" => has("AWS_PROFILE") || (has("AWS_ACCESS_KEY_ID") && has("AWS_SECRET_ACCESS_KEY")),
-        "google-vertex" => google_vertex::has_default_credentials(|name| variable(name).map(str::to_owned)),
-        _ => false,
+        "amazon-bedrock" => {
+            let has_keys = has("AWS_ACCESS_KEY_ID") && has("AWS_SECRET_ACCESS_KEY");
+            (has("AWS_PROFILE") || has_keys).then_some(KeySource::NotNeeded)
+        }
+        "google-vertex" => match DefaultCredentials::find(|name| variable(name).map(str::to_owned)) {
+            DefaultCredentials::Usable => Some(KeySource::NotNeeded),
+            DefaultCredentials::Incomplete(why) => Some(KeySource::Missing(Some(why))),
+            DefaultCredentials::Absent => None,
+        },
+        _ => None,
     }
 }
 

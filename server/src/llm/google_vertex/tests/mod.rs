@@ -322,6 +322,11 @@ async fn an_exchange_that_fails_says_where_and_why_and_holds_no_secret() {
         (Reply::Json(429, "{}".into()), "127.0.0.1 answered with status 429", FailureKind::RateLimit),
         (Reply::Json(200, "refresh-s3cret".into()), "what 127.0.0.1 answered is not JSON", FailureKind::Auth),
         (Reply::Json(200, "{}".into()), "127.0.0.1 sent no access_token", FailureKind::Auth),
+        (
+            Reply::Json(200, " ".repeat(1_100_000)),
+            "127.0.0.1: the body is longer than 1048576 bytes",
+            FailureKind::Network,
+        ),
         (Reply::Silence, "127.0.0.1: no data from the provider for 0.1 seconds", FailureKind::Network),
     ] {
         let cloud = FakeCloud::start(move |_| reply.clone()).await;

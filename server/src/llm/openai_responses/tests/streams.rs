@@ -53,13 +53,9 @@ fn function(n: u64, arguments: &str) -> Value {
         "arguments": arguments })
 }
 
-fn decode_chunks(chunks: &[&[u8]]) -> (Vec<String>, Completion) {
-    let request = ask(json!({}), ThinkingLevel::Low, json!([user("q")]));
-    replay(&request, Decoder::new("mock".into()), chunks)
-}
-
 fn decode(stream: &str) -> (Vec<String>, Completion) {
-    decode_chunks(&[stream.as_bytes()])
+    let request = ask(json!({}), ThinkingLevel::Low, json!([user("q")]));
+    replay(&request, Decoder::new("mock".into()), &[stream.as_bytes()])
 }
 
 fn content(message: &AssistantMessage) -> Value {
@@ -143,21 +139,6 @@ fn thinking_text_and_parallel_calls_stream_side_by_side() {
         r#"{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"öne"},{"type":"summary_text","text":"two"}],"encrypted_content":"E"}"#
     );
     assert_eq!(content[1]["textSignature"], r#"{"v":1,"id":"msg_1"}"#);
-}
-
-#[test]
-fn comments_line_ends_and_any_cut_of_the_bytes_change_nothing() {
-    let (updates, end) = decode(&full_stream());
-    let odd = format!(": hello\n\n{}data: [DONE]\n\n", full_stream()).replace('\n', "\r\n");
-    for stream in [full_stream(), odd] {
-        let bytes = stream.as_bytes();
-        for size in [1, 2, 3, 7, 64, 1021] {
-            let chunks: Vec<&[u8]> = bytes.chunks(size).collect();
-            let (again, other) = decode_chunks(&chunks);
-            assert_eq!(again, updates, "{size}");
-            assert_eq!(content(&other.message), content(&end.message), "{size}");
-        }
-    }
 }
 
 #[test]

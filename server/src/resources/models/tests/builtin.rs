@@ -183,6 +183,9 @@ fn vertex_needs_a_key_or_default_credentials_with_a_project_and_a_location() {
         let home = Home::with_text("{}").auth(&json!({ "google-vertex": { "type": "api_key" } }));
         assert_eq!(!set(home).load().available().is_empty(), usable, "{variables:?}");
     }
+    let registry = Home::with_text("{}").variable(named.0, named.1).load();
+    let why = registry.check(&registry.find("google-vertex", "gemini-2.5-pro").unwrap()).unwrap_err();
+    assert!(why.to_string().ends_with("GOOGLE_CLOUD_PROJECT is not set."), "{why}");
     let own = json!({ "google-vertex": { "type": "api_key", "env": {
         "GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "eu", "GOOGLE_APPLICATION_CREDENTIALS": file } } });
     assert!(!Home::with_text("{}").auth(&own).load().available().is_empty());
