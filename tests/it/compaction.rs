@@ -141,7 +141,7 @@ async fn a_short_session_and_one_that_was_just_compacted_have_nothing_to_compact
     let llm = FakeLlm::start().await;
     let daemon = Daemon::builder(&llm).spawn().await;
     let refused = daemon.refused(json!({ "type": "compact" })).await;
-    refused.assert_says("Nothing to compact (session too small)");
+    refused.assert_code("not_found").assert_says("Nothing to compact (session too small)");
     let end = daemon.wait_for(json!({ "type": "compaction_end" })).await;
     assert_eq!(end["errorMessage"], "Compaction failed: Nothing to compact (session too small)");
     daemon.finish().await;
@@ -149,7 +149,11 @@ async fn a_short_session_and_one_that_was_just_compacted_have_nothing_to_compact
     let daemon = with_two_exchanges(&llm).await;
     llm.push(text("the notes"));
     compact(&daemon).await;
-    daemon.refused(json!({ "type": "compact" })).await.assert_says("Already compacted");
+    daemon
+        .refused(json!({ "type": "compact" }))
+        .await
+        .assert_code("not_found")
+        .assert_says("Already compacted");
     assert_eq!(daemon.state().await["isCompacting"], false);
     daemon.finish().await;
     llm.finish();

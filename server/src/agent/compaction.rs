@@ -70,9 +70,9 @@ impl Agent {
             return;
         }
         self.emit(CompactionStart { reason: CompactionReason::Manual });
-        let prepared = self
-            .check_model()
-            .and_then(|()| self.prepare_compaction(None).map_err(|text| AgentError::Failed(text.to_owned())));
+        let prepared = self.check_model().and_then(|()| {
+            self.prepare_compaction(None).map_err(|text| AgentError::NotFound(text.to_owned()))
+        });
         match prepared {
             Ok(preparation) => {
                 let then = Then::Answer(ticket);

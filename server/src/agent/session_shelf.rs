@@ -7,7 +7,7 @@ use sampi_protocol::commands::{ExportedHtml, ListSessions, ListedSession, Sessio
 use sampi_protocol::data::SessionHeader;
 
 use super::{Agent, AgentError, Inbox, InboxMessage, Outcome, SessionsRoot, Ticket};
-pub(super) use crate::paths::same_file;
+use crate::paths::same_file;
 use crate::session::listing::{self, SessionSummary};
 
 /// Sessions that are listed when the host sets no limit.

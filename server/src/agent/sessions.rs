@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use sampi_protocol::data::{EntryId, ThinkingLevel};
 
-
 use super::{Agent, AgentError, Inbox, InboxMessage, Outcome, SessionChanged, SessionsRoot, Ticket};
 use crate::extensions::SessionTransition;
+use crate::paths::same_file;
 use crate::session::{NewSessionOptions, Session, listing};
 use crate::system_state::SystemState;
 
