@@ -10,6 +10,7 @@ pub mod extensions;
 mod images;
 pub mod llm;
 pub mod modes;
+pub mod oauth;
 mod paths;
 pub mod process;
 pub mod resources;

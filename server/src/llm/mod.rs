@@ -14,6 +14,8 @@ mod effort;
 mod event_stream;
 mod exchange;
 mod failure;
+#[cfg(test)]
+pub(crate) mod fake_server;
 pub mod google_generative_ai;
 pub mod google_vertex;
 mod headers;
@@ -36,6 +38,7 @@ mod stream_matrix;
 mod switching_tests;
 #[cfg(test)]
 mod testing;
+pub(crate) mod token_endpoint;
 mod transcript;
 
 pub use registry::{APIS, Providers};

@@ -17,8 +17,11 @@ use super::jsonc;
 /// Age of a lock whose holder died.
 const STALE_AFTER: Duration = Duration::from_secs(10);
 
-/// How long to wait for a lock that another program holds.
-const WAIT_AT_MOST: Duration = Duration::from_secs(5);
+/// How long to wait for a lock that another program holds for a short change.
+pub const WAIT_AT_MOST: Duration = Duration::from_secs(5);
+
+/// How often a lock that is held for longer is touched.
+pub const TOUCH_EVERY: Duration = Duration::from_secs(3);
 
 /// How long to wait between two tries.
 const TRY_EVERY: Duration = Duration::from_millis(20);
@@ -31,7 +34,7 @@ const NEW_FILE_MODE: u32 = 0o600;
 struct FileLock(PathBuf);
 
 impl FileLock {
-    fn take(path: &Path) -> io::Result<Self> {
+    fn take(path: &Path, wait: Duration) -> io::Result<Self> {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let lock = PathBuf::from(name);
@@ -45,7 +48,7 @@ impl FileLock {
             if is_stale(&lock) && is_gone(fs::remove_dir(&lock)) {
                 continue;
             }
-            if started.elapsed().unwrap_or(WAIT_AT_MOST) >= WAIT_AT_MOST {
+            if started.elapsed().unwrap_or(wait) >= wait {
                 let text = format!("{} is held by another program", lock.display());
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
@@ -74,29 +77,64 @@ fn is_stale(lock: &Path) -> bool {
     touched.is_ok_and(|touched| touched.elapsed().is_ok_and(|age| age > STALE_AFTER))
 }
 
-/// Changes the object in a JSON file under its lock. A file that is not there counts as empty; one that
-/// cannot be read as an object is left alone.
-///
-/// Comments in the file are lost, as they are when Pi writes it. Blocks while another program holds the
-/// lock, for at most five seconds.
+/// The object in a JSON file, held under the file's lock. Comments in the file are lost when it is saved, as
+/// they are when Pi writes it.
+#[derive(Debug)]
+pub struct SharedObject {
+    /// What the file has, and what it gets.
+    pub object: Map<String, Value>,
+    path: PathBuf,
+    lock: FileLock,
+}
+
+impl SharedObject {
+    /// Takes the lock and reads the file. One that is not there counts as empty; one that cannot be read as
+    /// an object is left alone. Blocks while another program holds the lock, for at most `wait`.
+    pub fn open(path: &Path, wait: Duration) -> io::Result<Self> {
+        let folder = path.parent().ok_or_else(|| io::Error::other("the file has no folder"))?;
+        fs::create_dir_all(folder)?;
+        // Behind a link the file itself is changed, as Pi does.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let lock = FileLock::take(&path, wait)?;
+        let object = jsonc::read_object(&path).map_err(io::Error::other)?.unwrap_or_default();
+        Ok(Self { object, path, lock })
+    }
+
+    /// Tells other programs that the lock is still held. Whoever holds it for longer must do so every
+    /// [`TOUCH_EVERY`].
+    pub fn touch(&self) -> io::Result<()> {
+        fs::File::open(&self.lock.0)?.set_modified(SystemTime::now())
+    }
+
+    /// Replaces the file, which keeps its mode, and gives the lock back.
+    pub fn save(self) -> io::Result<()> {
+        let mode = fs::metadata(&self.path).map_or(NEW_FILE_MODE, |metadata| metadata.permissions().mode());
+        self.save_with_mode(mode)
+    }
+
+    /// As [`Self::save`], for a file with secrets: nobody but its owner may read it.
+    pub fn save_private(self) -> io::Result<()> {
+        self.save_with_mode(NEW_FILE_MODE)
+    }
+
+    fn save_with_mode(self, mode: u32) -> io::Result<()> {
+        let folder = self.path.parent().ok_or_else(|| io::Error::other("the file has no folder"))?;
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        let mut text = serde_json::to_vec_pretty(&self.object)?;
+        text.push(b'\n');
+        file.write_all(&text)?;
+        file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+        file.as_file().sync_data()?;
+        file.persist(&self.path).map_err(|error| error.error)?;
+        Ok(())
+    }
+}
+
+/// Changes the object in a JSON file under its lock, which is waited for at most five seconds.
 pub fn update_object(path: &Path, change: impl FnOnce(&mut Map<String, Value>)) -> io::Result<()> {
-    let folder = path.parent().ok_or_else(|| io::Error::other("the file has no folder"))?;
-    fs::create_dir_all(folder)?;
-    // Behind a link the file itself is changed, as Pi does.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = path.parent().unwrap_or(folder);
-    let _lock = FileLock::take(&path)?;
-    let mut object = jsonc::read_object(&path).map_err(io::Error::other)?.unwrap_or_default();
-    change(&mut object);
-    let mode = fs::metadata(&path).map_or(NEW_FILE_MODE, |metadata| metadata.permissions().mode());
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    let mut text = serde_json::to_vec_pretty(&object)?;
-    text.push(b'\n');
-    file.write_all(&text)?;
-    file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
-    file.as_file().sync_data()?;
-    file.persist(&path).map_err(|error| error.error)?;
-    Ok(())
+    let mut shared = SharedObject::open(path, WAIT_AT_MOST)?;
+    change(&mut shared.object);
+    shared.save()
 }
 
 #[cfg(test)]

@@ -16,11 +16,15 @@ use std::path::Path;
 use sampi_protocol::data::Model;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::auth::{AuthError, AuthFile, CommandCache, KeyForm, KeySource, environment_variables, key_source};
-use super::config_value::{ConfigValue, run_command};
+use super::auth::{
+    AuthError, AuthFile, CommandCache, KeyForm, KeySource, Renewal, SignIns, environment_variables,
+    key_source,
+};
+use super::config_value::{CommandError, ConfigValue, run_command};
 use super::{Environment, Paths};
 use crate::llm::Credentials;
 use crate::llm::google_vertex::DefaultCredentials;
+use crate::oauth;
 pub use choose::{Initial, InitialWish, ThinkingWish, default_thinking, unknown_model};
 use file::{Headers, ProviderEntry, Surroundings};
 pub use list::list_models;
@@ -38,6 +42,7 @@ pub struct ModelRegistry {
     shelves: Vec<Shelf>,
     providers: BTreeMap<String, ProviderAuth>,
     auth: AuthFile,
+    sign_ins: SignIns,
     cache: CommandCache,
     api_keys: HashMap<String, SecretString>,
     /// Providers that count only when named, and those of them that were.
@@ -85,6 +90,7 @@ impl ModelRegistry {
             shelves: Shelf::builtin(),
             providers: BTreeMap::new(),
             auth,
+            sign_ins: SignIns::new(paths.auth_file(), oauth::known()),
             cache: CommandCache::default(),
             api_keys: HashMap::new(),
             on_request: on_request_providers,
@@ -138,25 +144,36 @@ impl ModelRegistry {
     pub fn check(&self, model: &Model) -> Result<(), AuthError> {
         match self.key_source(model) {
             KeySource::Missing(why) => Err(no_key(&model.provider, why)),
-            KeySource::Ready(_) | KeySource::Command(_) | KeySource::NotNeeded => Ok(()),
+            KeySource::Ready(_) | KeySource::Command(_) | KeySource::SignIn(_) | KeySource::NotNeeded => {
+                Ok(())
+            }
         }
     }
 
-    /// What authorises a request to the model, with every value resolved. Runs commands where they are
-    /// configured: those of `auth.json` once, those of `models.json` every time.
-    pub async fn credentials(&self, model: &Model) -> Result<Credentials, AuthError> {
-        let provider = model.provider.as_str();
-        let FoundKey { source, form, origin } = self.find_key(provider);
-        let api_key = match source {
-            KeySource::Ready(key) => Some(key),
-            KeySource::NotNeeded => None,
-            KeySource::Missing(why) => return Err(no_key(provider, why)),
+    /// True for a provider that is known, with or without credentials.
+    pub fn has_provider(&self, provider: &str) -> bool {
+        self.is_offered(provider) && self.shelves.iter().any(|shelf| shelf.provider == provider)
+    }
+
+    /// Where the key of a provider comes from. Runs no command.
+    pub fn key_source_of(&self, provider: &str) -> KeySource {
+        self.find_key(provider).source
+    }
+
+    /// The key of a provider. `None` where it needs none.
+    pub async fn key(&self, provider: &str, renewal: Renewal) -> Result<Option<SecretString>, AuthError> {
+        let FoundKey { source, origin, .. } = self.find_key(provider);
+        match source {
+            KeySource::Ready(key) => Ok(Some(key)),
+            KeySource::SignIn(tokens) => Ok(Some(self.sign_ins.access(provider, &tokens, renewal).await?)),
+            KeySource::NotNeeded => Ok(None),
+            KeySource::Missing(why) => Err(no_key(provider, why)),
             KeySource::Command(command) => {
                 let output = match origin {
                     Origin::AuthFile => self.cache.run(&command, &self.environment).await,
                     Origin::ModelsFile | Origin::Other => run_command(&command, &self.environment).await,
                 };
-                Some(output.map_err(|error| match origin {
+                let failed = |error: CommandError| match origin {
                     Origin::AuthFile => {
                         no_key(provider, Some(format!("the key in auth.json could not be had: {error}")))
                     }
@@ -166,9 +183,18 @@ impl ModelRegistry {
                             "Failed to resolve API key for provider \"{provider}\" from shell command: {error}"
                         ),
                     },
-                })?)
+                };
+                output.map(Some).map_err(failed)
             }
-        };
+        }
+    }
+
+    /// What authorises a request to the model, with every value resolved. Runs commands where they are
+    /// configured: those of `auth.json` once, those of `models.json` every time.
+    pub async fn credentials(&self, model: &Model) -> Result<Credentials, AuthError> {
+        let provider = model.provider.as_str();
+        let form = self.find_key(provider).form;
+        let api_key = self.key(provider, Renewal::default()).await?;
         let mut headers = self.headers(model).await?;
         let auth_header = self.providers.get(provider).is_some_and(|auth| auth.auth_header);
         if auth_header && api_key.is_some() {
@@ -233,6 +259,13 @@ impl ModelRegistry {
         }
         let variable = |name: &str| self.auth.variable(provider, name, &self.environment);
         if let Some(source) = self.auth.key_source(provider, &self.environment) {
+            let source = match source {
+                KeySource::SignIn(tokens) => match self.sign_ins.obstacle(provider, &tokens) {
+                    Some(why) => KeySource::Missing(Some(why)),
+                    None => KeySource::SignIn(tokens),
+                },
+                source => source,
+            };
             // The entry of a cloud may be there for its variables alone, as in Pi.
             let is_open = !source.is_usable() && CLOUDS.contains(&provider);
             let beside = if is_open { self.environment_key(provider) } else { None };
@@ -318,8 +351,8 @@ impl ModelRegistry {
     fn warn_of_hidden_keys(&mut self, file: &Path) {
         let mut warnings = Vec::new();
         for provider in self.auth.providers() {
-            let Some(KeySource::Missing(Some(why))) = self.auth.key_source(provider, &self.environment)
-            else {
+            let found = self.configured_key(provider);
+            let (KeySource::Missing(Some(why)), Origin::AuthFile) = (found.source, found.origin) else {
                 continue;
             };
             let in_models = self.providers.get(provider).is_some_and(|auth| auth.api_key.is_some());

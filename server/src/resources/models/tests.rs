@@ -211,7 +211,7 @@ fn only_models_with_credentials_are_available() {
     )
     .variable("KEY_A", "1");
     let mut registry = home.load();
-    assert_eq!(names(&registry.available()), "lit/a env/a cmd/a saved/a");
+    assert_eq!(names(&registry.available()), "lit/a env/a cmd/a saved/a signed/a");
     registry.set_api_key("none", "k".into());
     assert!(names(&registry.available()).contains("none/a"));
 }

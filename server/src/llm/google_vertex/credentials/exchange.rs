@@ -9,11 +9,10 @@ use super::cancelled;
 use super::file::{
     AuthorizedUser, Credential, External, Grant, Impersonation, ServiceAccount, Subject, SubjectForm,
 };
+use crate::llm::FailureKind;
 use crate::llm::exchange::Fault;
-use crate::llm::headers::{Headers, bearer, header};
-use crate::llm::http::{Http, HttpError, Patience, Post, Response};
-use crate::llm::percent::percent_encoded;
-use crate::llm::{FailureKind, redact};
+use crate::llm::headers::{bearer, header};
+use crate::llm::token_endpoint::{AskError, Asker, seconds_field, text_field};
 
 /// What tokens are wanted for.
 pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
@@ -24,13 +23,9 @@ const METADATA_PATH: &str = "/computeMetadata/v1/instance/service-accounts/defau
 /// How long a token lasts whose server does not say.
 const LIFETIME: i64 = 3600;
 
-/// How much of what a server says of a failure is told.
-const MAX_SAID: usize = 300;
-
 /// Gets tokens with these credentials.
 pub(super) struct Exchange<'a> {
-    pub(super) http: &'a Http,
-    pub(super) patience: Patience<'a>,
+    pub(super) asker: Asker<'a>,
     /// The name of the credentials in errors.
     pub(super) from: &'a str,
 }
@@ -94,9 +89,10 @@ impl Exchange<'_> {
     async fn of_metadata(&self, host: &str, now: Timestamp) -> Result<Fresh, Fault> {
         let url = format!("http://{host}{METADATA_PATH}");
         let headers = vec![header("metadata-flavor", "Google")];
-        let response = self.http.get(url, headers, self.patience).await;
-        let answer = self.json(host, response, &[]).await?;
-        self.fresh(host, &answer, now)
+        let Asker { http, patience } = self.asker;
+        let response = http.get(url.clone(), headers, patience).await;
+        let answer = self.asker.json(&url, response, &[]).await.map_err(|error| self.failed(error))?;
+        self.fresh(&url, &answer, now)
     }
 
     /// The token by which the other provider vouches.
@@ -110,8 +106,10 @@ impl Exchange<'_> {
                 (text, path)
             }
             Subject::Url { url, headers } => {
-                let response = self.http.get(url.clone(), headers.clone(), self.patience).await;
-                (self.body("credential_source.url", response, &[]).await?, url)
+                let Asker { http, patience } = self.asker;
+                let response = http.get(url.clone(), headers.clone(), patience).await;
+                let text = self.asker.text("credential_source.url", response, &[]).await;
+                (text.map_err(|error| self.failed(error))?, url)
             }
         };
         let subject = match &external.form {
@@ -136,16 +134,11 @@ impl Exchange<'_> {
     ) -> Result<Fresh, Fault> {
         let body = json!({ "scope": [SCOPE], "delegates": impersonation.delegates,
             "lifetime": format!("{}s", impersonation.lifetime) });
-        let headers = vec![header("content-type", "application/json"), bearer(token)];
-        let post = Post { url: impersonation.url.clone(), headers, body: body.to_string().into_bytes() };
-        let host = host(&impersonation.url);
-        let response = self.http.post(post, self.patience).await;
-        let answer = self.json(&host, response, &[token]).await?;
-        let text = |name: &str| answer.get(name).and_then(Value::as_str);
-        let Some(token) = text("accessToken").filter(|token| !token.is_empty()) else {
-            return Err(self.fault(FailureKind::Auth, &format!("{host} sent no accessToken")));
-        };
-        let until = text("expireTime").and_then(|time| time.parse().ok());
+        let url = &impersonation.url;
+        let answer = self.asker.post_json(url, &body, Some(bearer(token)), &[token]).await;
+        let answer = answer.map_err(|error| self.failed(error))?;
+        let token = text_field(&answer, "accessToken", url).map_err(|error| self.failed(error))?;
+        let until = answer.get("expireTime").and_then(Value::as_str).and_then(|time| time.parse().ok());
         let until = until.unwrap_or_else(|| after(now, LIFETIME));
         Ok(Fresh { token: token.into(), until })
     }
@@ -157,91 +150,40 @@ impl Exchange<'_> {
         secrets: &[&SecretString],
         now: Timestamp,
     ) -> Result<Fresh, Fault> {
-        let field = |(name, value): &(&str, &str)| format!("{name}={}", percent_encoded(value, b""));
-        let body = form.iter().map(field).collect::<Vec<_>>().join("&");
-        let headers: Headers = vec![
-            header("accept", "application/json"),
-            header("content-type", "application/x-www-form-urlencoded"),
-        ];
-        let post = Post { url: url.to_owned(), headers, body: body.into_bytes() };
-        let host = host(url);
-        let response = self.http.post(post, self.patience).await;
-        let answer = self.json(&host, response, secrets).await?;
-        self.fresh(&host, &answer, now)
+        let answer = self.asker.post_form(url, form, secrets).await.map_err(|error| self.failed(error))?;
+        self.fresh(url, &answer, now)
     }
 
-    fn fresh(&self, host: &str, answer: &Value, now: Timestamp) -> Result<Fresh, Fault> {
-        let token = answer.get("access_token").and_then(Value::as_str).filter(|token| !token.is_empty());
-        let Some(token) = token else {
-            return Err(self.fault(FailureKind::Auth, &format!("{host} sent no access_token")));
-        };
-        // Some servers write the number as a string.
-        let seconds = answer.get("expires_in");
-        let seconds = seconds.and_then(|value| value.as_i64().or_else(|| value.as_str()?.parse().ok()));
-        Ok(Fresh { token: token.into(), until: after(now, seconds.unwrap_or(LIFETIME)) })
+    fn fresh(&self, url: &str, answer: &Value, now: Timestamp) -> Result<Fresh, Fault> {
+        let token = text_field(answer, "access_token", url).map_err(|error| self.failed(error))?;
+        let seconds = seconds_field(answer, "expires_in").unwrap_or(LIFETIME);
+        Ok(Fresh { token: token.into(), until: after(now, seconds) })
     }
 
-    async fn json(
-        &self,
-        host: &str,
-        response: Result<Response, HttpError>,
-        secrets: &[&SecretString],
-    ) -> Result<Value, Fault> {
-        let body = self.body(host, response, secrets).await?;
-        serde_json::from_str(&body)
-            .map_err(|_| self.fault(FailureKind::Auth, &format!("what {host} answered is not JSON")))
-    }
-
-    /// The body of a good answer.
-    async fn body(
-        &self,
-        host: &str,
-        response: Result<Response, HttpError>,
-        secrets: &[&SecretString],
-    ) -> Result<String, Fault> {
-        let failed = |error: HttpError| match error {
-            HttpError::Cancelled => cancelled(),
-            HttpError::Request(why) => self.fault(FailureKind::Other, &format!("{host}: {why}")),
-            error => self.fault(FailureKind::Network, &format!("{host}: {error}")),
+    fn failed(&self, error: AskError) -> Fault {
+        let (kind, text, wait) = match error {
+            AskError::Cancelled => return cancelled(),
+            AskError::Request(text) => (FailureKind::Other, text, None),
+            AskError::Network(text) => (FailureKind::Network, text, None),
+            AskError::Unexpected(text) => (FailureKind::Auth, text, None),
+            AskError::Refused { status, text, retry_after, .. } => {
+                let kind = match status {
+                    429 => FailureKind::RateLimit,
+                    500.. => FailureKind::Server,
+                    _ => FailureKind::Auth,
+                };
+                (kind, text, retry_after)
+            }
         };
-        let mut response = response.map_err(failed)?;
-        let status = response.status();
-        if (200..300).contains(&status) {
-            return response.text(self.patience).await.map_err(failed);
-        }
-        let retry_after = response.retry_after();
-        let body = response.error_text(self.patience).await.map_err(failed)?;
-        let kind = match status {
-            429 => FailureKind::RateLimit,
-            500.. => FailureKind::Server,
-            _ => FailureKind::Auth,
-        };
-        let said = redact(&said(&body), secrets.iter().copied());
-        let mut fault = self.fault(kind, &format!("{host} answered with status {status}{said}"));
-        fault.failure.retry_after = retry_after;
-        Err(fault)
+        let mut fault = self.fault(kind, &text);
+        fault.failure.retry_after = wait;
+        fault
     }
 
     fn fault(&self, kind: FailureKind, why: &str) -> Fault {
         let text = format!("cannot get an access token for Google Cloud with {}: {why}", self.from);
         Fault::of_kind(kind, text)
     }
-}
-
-/// What the body of a failure says, in the forms of OAuth and of Google's own APIs. Other bodies, such as
-/// pages of a proxy, are not told.
-fn said(body: &str) -> String {
-    let Ok(json) = serde_json::from_str::<Value>(body) else { return String::new() };
-    let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str);
-    let words = [text("/error"), text("/error_description"), text("/error/status"), text("/error/message")];
-    let words = words.into_iter().flatten().map(|word| format!(": {word}"));
-    words.collect::<String>().chars().take(MAX_SAID).collect()
-}
-
-fn host(url: &str) -> String {
-    let parsed = reqwest::Url::parse(url).ok();
-    let host = parsed.and_then(|url| url.host_str().map(str::to_owned));
-    host.unwrap_or_else(|| "the token endpoint".to_owned())
 }
 
 fn after(now: Timestamp, seconds: i64) -> Timestamp {

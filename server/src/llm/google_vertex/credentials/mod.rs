@@ -21,6 +21,7 @@ use tokio::sync::Mutex;
 use crate::llm::FailureKind;
 use crate::llm::exchange::Fault;
 use crate::llm::http::{Http, Patience};
+use crate::llm::token_endpoint::Asker;
 use crate::paths::expand_tilde;
 use exchange::Exchange;
 use file::Credential;
@@ -138,8 +139,8 @@ impl Tokens {
             return Ok(Access { token: kept.token.clone(), quota_project });
         }
         let idle = patience.idle.map_or(EXCHANGE_TIMEOUT, |idle| idle.min(EXCHANGE_TIMEOUT));
-        let exchange =
-            Exchange { http, patience: Patience { idle: Some(idle), ..patience }, from: &place.name() };
+        let asker = Asker { http, patience: Patience { idle: Some(idle), ..patience } };
+        let exchange = Exchange { asker, from: &place.name() };
         let fresh = exchange.token(&credential, now).await?;
         let mut of = [0; digest::SHA256_OUTPUT_LEN];
         of.copy_from_slice(digest.as_ref());

@@ -1,5 +1,3 @@
-mod fake_cloud;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,11 +10,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{API, GoogleVertex, post};
+use crate::llm::fake_server::{Call, FakeServer, Reply};
 use crate::llm::google_generative_ai::body;
 use crate::llm::http::Http;
 use crate::llm::testing::{model, system, user};
 use crate::llm::{Completion, Credentials, FailureKind, ModelRequest, Provider};
-use fake_cloud::{Call, FakeCloud, Reply};
 
 /// Made for these tests and used for nothing else.
 const TEST_KEY: &str = include_str!("throwaway_test_key.pem");
@@ -65,9 +63,9 @@ fn provider() -> GoogleVertex {
 }
 
 /// A cloud that gives the tokens `token-1`, `token-2` and so on, each for so many seconds.
-async fn cloud(expires_in: u64) -> FakeCloud {
+async fn cloud(expires_in: u64) -> FakeServer {
     let given = AtomicUsize::new(0);
-    FakeCloud::start(move |call| {
+    FakeServer::start(move |call| {
         if call.line.contains("GenerateContent") {
             return Reply::Stream(ANSWER.to_owned());
         }
@@ -278,7 +276,7 @@ async fn requests_that_come_at_once_share_one_exchange() {
 #[tokio::test]
 async fn an_abort_ends_the_exchange_and_whoever_waits_for_it() {
     let files = Files::new();
-    let mut cloud = FakeCloud::start(|_| Reply::Silence).await;
+    let mut cloud = FakeServer::start(|_| Reply::Silence).await;
     let file = files.write("adc.json", &authorized_user(&cloud.url).to_string());
     let (provider, request) = (provider(), ask_with(&cloud.url, &file));
     let cancel = CancellationToken::new();
@@ -320,7 +318,11 @@ async fn an_exchange_that_fails_says_where_and_why_and_holds_no_secret() {
         ),
         (Reply::Json(503, "<html>".into()), "127.0.0.1 answered with status 503", FailureKind::Server),
         (Reply::Json(429, "{}".into()), "127.0.0.1 answered with status 429", FailureKind::RateLimit),
-        (Reply::Json(200, "refresh-s3cret".into()), "what 127.0.0.1 answered is not JSON", FailureKind::Auth),
+        (
+            Reply::Json(200, "refresh-s3cret".into()),
+            "what 127.0.0.1 answered is not a JSON object",
+            FailureKind::Auth,
+        ),
         (Reply::Json(200, "{}".into()), "127.0.0.1 sent no access_token", FailureKind::Auth),
         (
             Reply::Json(200, " ".repeat(1_100_000)),
@@ -329,7 +331,7 @@ async fn an_exchange_that_fails_says_where_and_why_and_holds_no_secret() {
         ),
         (Reply::Silence, "127.0.0.1: no data from the provider for 0.1 seconds", FailureKind::Network),
     ] {
-        let cloud = FakeCloud::start(move |_| reply.clone()).await;
+        let cloud = FakeServer::start(move |_| reply.clone()).await;
         let file = files.write("adc.json", &authorized_user(&cloud.url).to_string());
         let mut request = ask_with(&cloud.url, &file);
         request.options.idle_timeout = Some(Duration::from_millis(100));
@@ -375,7 +377,7 @@ async fn credentials_that_cannot_be_used_are_told_before_anything_is_sent() {
 async fn a_token_that_is_refused_is_not_used_again_and_is_in_no_error() {
     let files = Files::new();
     let given = Arc::new(AtomicUsize::new(0));
-    let cloud = FakeCloud::start(move |call| {
+    let cloud = FakeServer::start(move |call| {
         if call.line == "POST /token" {
             let n = given.fetch_add(1, Ordering::Relaxed);
             return Reply::Json(200, json!({ "access_token": format!("access-token-{n}") }).to_string());

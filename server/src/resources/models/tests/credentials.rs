@@ -60,8 +60,8 @@ async fn a_source_that_gives_no_key_ends_the_search() {
 
 #[test]
 fn an_entry_of_auth_json_without_a_key_is_told_when_it_hides_a_key_elsewhere() {
-    let saved =
-        json!({ "px": { "type": "api_key" }, "groq": { "type": "oauth" }, "openai": { "type": "api_key" } });
+    let expired = json!({ "type": "oauth", "access": "a", "refresh": "r", "expires": 1 });
+    let saved = json!({ "px": { "type": "api_key" }, "groq": expired, "openai": { "type": "api_key" } });
     let home = Home::new(&with(json!({ "apiKey": "k" }))).auth(&saved).variable("GROQ_API_KEY", "env");
     let registry = home.load();
     let [groq, px] = registry.warnings() else { panic!("{:?}", registry.warnings()) };

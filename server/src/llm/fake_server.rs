@@ -1,4 +1,4 @@
-//! A Google Cloud on loopback: token endpoints, a metadata server, and a model.
+//! A server on loopback that keeps what it was asked, for tests of exchanges that are not streams of a model.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,22 +6,22 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// What the cloud was asked.
+/// What the server was asked.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Call {
+pub(crate) struct Call {
     /// Method and path.
-    pub(super) line: String,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: String,
+    pub(crate) line: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
 }
 
 impl Call {
-    pub(super) fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
     /// A field of a form.
-    pub(super) fn field(&self, name: &str) -> String {
+    pub(crate) fn field(&self, name: &str) -> String {
         let url = reqwest::Url::parse(&format!("http://h/?{}", self.body)).unwrap();
         let found = url.query_pairs().find(|(known, _)| known == name).map(|(_, value)| value.into_owned());
         found.unwrap_or_else(|| panic!("no {name} in {}", self.body))
@@ -30,22 +30,22 @@ impl Call {
 
 /// What it answers.
 #[derive(Debug, Clone)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Json(u16, String),
     Stream(String),
     /// Nothing, until the client hangs up.
     Silence,
 }
 
-pub(super) struct FakeCloud {
-    pub(super) url: String,
+pub(crate) struct FakeServer {
+    pub(crate) url: String,
     calls: Arc<Mutex<Vec<Call>>>,
     /// Tells of each call before it is answered.
-    pub(super) arrivals: mpsc::UnboundedReceiver<String>,
+    pub(crate) arrivals: mpsc::UnboundedReceiver<String>,
 }
 
-impl FakeCloud {
-    pub(super) async fn start(answer: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Self {
+impl FakeServer {
+    pub(crate) async fn start(answer: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let calls = Arc::new(Mutex::new(Vec::new()));
@@ -62,17 +62,17 @@ impl FakeCloud {
         Self { url, calls, arrivals }
     }
 
-    pub(super) fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         self.url.strip_prefix("http://").unwrap()
     }
 
     /// All calls so far.
-    pub(super) fn calls(&self) -> Vec<Call> {
+    pub(crate) fn calls(&self) -> Vec<Call> {
         self.calls.lock().unwrap().clone()
     }
 
     /// Method and path of all calls so far.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         self.calls().into_iter().map(|call| call.line).collect()
     }
 }
