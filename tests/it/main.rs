@@ -7,6 +7,7 @@
 
 mod abort;
 mod architecture;
+mod auth;
 mod bad_input;
 mod bash;
 mod client;

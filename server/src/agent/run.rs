@@ -96,7 +96,7 @@ async fn answer(
         resolved = plan.models.credentials(&plan.request.model) => Some(resolved),
     };
     let completion = if let Some(Err(error)) = &resolved {
-        failed_completion(empty_message(plan), FailureKind::Auth, error.to_string())
+        failed_completion(empty_message(plan), error.failure_kind(), error.to_string())
     } else if let Some(Ok(credentials)) = resolved {
         plan.request.credentials = credentials;
         let request = extension.before_provider_request(plan.request.clone()).await;
@@ -186,8 +186,7 @@ fn aborted_completion(mut message: AssistantMessage) -> Completion {
 fn failed_completion(mut message: AssistantMessage, kind: FailureKind, text: String) -> Completion {
     message.stop_reason = StopReason::Error;
     message.error_message = Some(text);
-    let failure = Failure { kind, status: None, retry_after: None };
-    Completion { message, failure: Some(failure) }
+    Completion { message, failure: Some(Failure::of(kind)) }
 }
 
 fn join_text(error: tokio::task::JoinError) -> String {

@@ -16,7 +16,7 @@ use super::recovery::RetryPlan;
 use super::run::grace_over;
 use super::{Agent, Inbox, InboxMessage};
 use crate::BoxFuture;
-use crate::llm::{Completion, Credentials, ModelRequest, Provider, RequestOptions};
+use crate::llm::{Completion, Credentials, Failure, ModelRequest, Provider, RequestOptions};
 use crate::resources::models::ModelRegistry;
 use crate::session::compaction::{
     FileOperations, Preparation, Summary, SummaryLimits, SummaryReply, SummaryRequest, summarise,
@@ -119,30 +119,36 @@ impl SummaryTask {
     }
 
     async fn ask(&self, request: SummaryRequest) -> Result<SummaryReply, SummaryFailure> {
-        let credentials = tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => return Err(SummaryFailure::Cancelled),
-            resolved = self.models.credentials(&self.model) => {
-                resolved.map_err(|error| SummaryFailure::Failed(error.to_string()))?
-            }
-        };
         let mut attempt = 0;
         loop {
-            let completion = self.send(&request, credentials.clone()).await;
-            let message = completion.message;
-            let error = match message.stop_reason {
-                StopReason::Aborted => return Err(SummaryFailure::Cancelled),
-                StopReason::Error => {
-                    let error = message.error_message.unwrap_or_else(|| "the request failed".to_owned());
-                    credentials.redact(&error)
-                }
-                _ if message.text().trim().is_empty() => "the model answered without a summary".to_owned(),
-                _ => {
-                    self.finish_retries(attempt).await;
-                    return Ok(SummaryReply { text: message.text(), usage: message.usage });
+            let resolved = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return Err(SummaryFailure::Cancelled),
+                resolved = self.models.credentials(&self.model) => resolved,
+            };
+            let (error, failure) = match resolved {
+                Err(error) => (error.to_string(), Some(Failure::of(error.failure_kind()))),
+                Ok(credentials) => {
+                    let completion = self.send(&request, credentials.clone()).await;
+                    let message = completion.message;
+                    let error = match message.stop_reason {
+                        StopReason::Aborted => return Err(SummaryFailure::Cancelled),
+                        StopReason::Error => {
+                            let error = message.error_message.as_deref().unwrap_or("the request failed");
+                            credentials.redact(error)
+                        }
+                        _ if message.text().trim().is_empty() => {
+                            "the model answered without a summary".to_owned()
+                        }
+                        _ => {
+                            self.finish_retries(attempt).await;
+                            return Ok(SummaryReply { text: message.text(), usage: message.usage });
+                        }
+                    };
+                    (error, completion.failure)
                 }
             };
-            let delay = completion.failure.and_then(|failure| self.retries.delay(attempt, &failure));
+            let delay = failure.and_then(|failure| self.retries.delay(attempt, &failure));
             let Some(delay) = delay else {
                 self.finish_retries(attempt).await;
                 return Err(SummaryFailure::Failed(error));

@@ -38,6 +38,7 @@ pub fn help_text() -> String {
          \x20                                     run the prompts, write every event as JSON\n\
          \x20 sampi --export <session file> [page]  write a session as an HTML page\n\
          \x20 sampi --list-models [search]        show which models can be used\n\
+         \x20 sampi auth <command>                save, check, print or remove credentials (sampi auth --help)\n\
          \x20 sampi schema                        print the JSON Schema of the protocol\n\n\
          A value follows its option as the next argument or after `=`. `--` ends the options; what follows\n\
          it and starts with @ is still a file.\n\

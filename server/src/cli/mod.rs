@@ -1,5 +1,6 @@
 //! The command line.
 
+mod auth;
 mod help;
 mod options;
 mod parse;
@@ -11,6 +12,9 @@ mod tools;
 use sampi_protocol::data::ThinkingLevel;
 use secrecy::SecretString;
 
+pub use auth::{
+    AUTH_HELP, AuthCommand, AuthUsage, Browser, CheckForm, LoginWay, Refreshing, Shown, Subject, parse_auth,
+};
 pub use help::{help_text, version_text};
 pub use parse::parse;
 pub use startup::{SessionWish, Startup, StartupError};
@@ -39,6 +43,8 @@ pub enum Invocation {
     },
     /// The JSON Schema of the protocol.
     Schema,
+    /// Something with credentials, as these arguments after `auth` say.
+    Auth(Vec<String>),
     /// A session file as an HTML page.
     Export {
         /// The session file.

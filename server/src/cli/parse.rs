@@ -12,8 +12,7 @@ use crate::resources::paths::OFFLINE_VARIABLE;
 use crate::resources::settings::{TrustOverride, is_change_list};
 
 /// Commands of Pi that this version does not have.
-const COMMANDS_NOT_YET: [&str; 8] =
-    ["auth", "config", "install", "list", "mcp", "remove", "uninstall", "update"];
+const COMMANDS_NOT_YET: [&str; 7] = ["config", "install", "list", "mcp", "remove", "uninstall", "update"];
 
 /// Options that say together what happens, before they are combined.
 #[derive(Default)]
@@ -47,6 +46,9 @@ pub fn parse(
     if let Some(first) = args.first() {
         if first == "schema" {
             return schema(&args[1..]);
+        }
+        if first == "auth" {
+            return Ok(Invocation::Auth(args.into_iter().skip(1).collect()));
         }
         if let Some(command) = COMMANDS_NOT_YET.into_iter().find(|command| command == first) {
             return Ok(Invocation::NotYet(command));

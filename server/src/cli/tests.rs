@@ -257,7 +257,10 @@ fn help_version_schema_and_what_is_not_there_yet_are_told_apart() {
     assert!(matches!(invocation(&["schema"]), Ok(Invocation::Schema)));
     assert!(matches!(invocation(&["schema", "--help"]), Ok(Invocation::Help)));
     assert_eq!(error(&["schema", "x"]), "schema takes no arguments, but \"x\" was given");
-    assert!(matches!(invocation(&["auth", "login", "x"]), Ok(Invocation::NotYet("auth"))));
+    assert!(
+        matches!(invocation(&["auth", "login", "x"]), Ok(Invocation::Auth(args)) if args == ["login", "x"])
+    );
+    assert!(matches!(invocation(&["mcp", "list"]), Ok(Invocation::NotYet("mcp"))));
     assert!(matches!(
         invocation(&["--export", "x", "out.html", "more"]),
         Ok(Invocation::Export { session, output: Some(output) }) if session == "x" && output == "out.html"

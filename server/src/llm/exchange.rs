@@ -45,7 +45,7 @@ impl Fault {
 
     /// A fault of this kind.
     pub(crate) fn of_kind(kind: FailureKind, text: impl Into<String>) -> Self {
-        Self { text: text.into(), failure: Failure { kind, status: None, retry_after: None } }
+        Self { text: text.into(), failure: Failure::of(kind) }
     }
 
     /// The stream ended before the answer was whole.

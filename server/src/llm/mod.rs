@@ -199,6 +199,13 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
 }
 
+impl Failure {
+    /// A failure of which nothing but the kind is known.
+    pub fn of(kind: FailureKind) -> Self {
+        Self { kind, status: None, retry_after: None }
+    }
+}
+
 /// Kinds of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]

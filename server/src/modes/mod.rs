@@ -10,6 +10,7 @@ use crate::llm::demo_models;
 use crate::resources::models::list_models;
 use crate::resources::{Environment, Paths};
 
+mod auth;
 mod logging;
 pub mod one_shot;
 mod outgoing;
@@ -51,6 +52,17 @@ fn run_invocation(invocation: Invocation, environment: Environment) -> i32 {
             match prepared {
                 Ok(startup) => print(&list_models(&startup.registry, &search)),
                 Err(error) => fail(&error.to_string()),
+            }
+        }),
+        Invocation::Auth(args) => in_runtime(async |cwd, mut signals| {
+            let answer = auth::run(&args, &environment, &cwd, &mut signals).await;
+            match (answer.is_result, answer.text.as_str()) {
+                (true, text) if print(&format!("{text}\n")) != 0 => 1,
+                (false, text) if !text.is_empty() => {
+                    fail(text);
+                    answer.code
+                }
+                _ => answer.code,
             }
         }),
         Invocation::Export { session, output } => export(&session, output),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use super::AuthError;
@@ -76,21 +76,21 @@ impl SignIns {
         })
     }
 
-    /// The access token.
-    pub(in crate::resources) async fn access(
+    /// The tokens, renewed if need be.
+    pub(in crate::resources) async fn tokens(
         &self,
         provider: &str,
         saved: &Tokens,
         renewal: Renewal,
-    ) -> Result<SecretString, AuthError> {
+    ) -> Result<Tokens, AuthError> {
         let margin = match renewal {
-            Renewal::Never => return Ok(self.current(provider, saved).access),
+            Renewal::Never => return Ok(self.current(provider, saved)),
             Renewal::WhenLess(time) => time.max(MARGIN),
         };
         let tokens = self.current(provider, saved);
         if tokens.outlast(margin) || !self.0.renewable(provider, &tokens) {
             return match tokens.outlast(Duration::ZERO) {
-                true => Ok(tokens.access),
+                true => Ok(tokens),
                 false => {
                     Err(not_renewed(provider, &OAuthError::Denied("the sign-in has expired".to_owned())))
                 }
@@ -100,10 +100,10 @@ impl SignIns {
         let task = tokio::spawn(Arc::clone(&self.0).renew(provider.to_owned(), tokens.clone(), margin));
         let renewed = task.await.unwrap_or_else(|error| Err(OAuthError::Failed(error.to_string())));
         match renewed {
-            Ok(tokens) => Ok(tokens.access),
+            Ok(tokens) => Ok(tokens),
             Err(error) if tokens.outlast(Duration::ZERO) => {
                 tracing::warn!(provider, %error, "the tokens of a sign-in could not be renewed; they still hold");
-                Ok(tokens.access)
+                Ok(tokens)
             }
             Err(error) => Err(not_renewed(provider, &error)),
         }
@@ -242,8 +242,8 @@ mod tests {
         }
 
         async fn ask(&self, saved: &Tokens) -> Result<String, String> {
-            let access = self.sign_ins.access("px", saved, Renewal::default()).await;
-            access.map(|access| access.expose_secret().to_owned()).map_err(|error| error.to_string())
+            let tokens = self.sign_ins.tokens("px", saved, Renewal::default()).await;
+            tokens.map(|tokens| tokens.access.expose_secret().to_owned()).map_err(|error| error.to_string())
         }
     }
 
@@ -303,7 +303,7 @@ mod tests {
             assert_eq!(place(&server, 100).ask(&place(&server, 100).saved()).await.unwrap(), "old");
             let place = place(&server, -10);
             let before = place.object();
-            let error = place.sign_ins.access("px", &place.saved(), Renewal::default()).await.unwrap_err();
+            let error = place.sign_ins.tokens("px", &place.saved(), Renewal::default()).await.unwrap_err();
             assert_eq!(error.failure_kind() == crate::llm::FailureKind::Network, unreachable);
             let text = error.to_string();
             assert!(
@@ -311,8 +311,8 @@ mod tests {
                 "{text}"
             );
             assert_eq!(place.object(), before);
-            let as_it_is = place.sign_ins.access("px", &place.saved(), Renewal::Never).await.unwrap();
-            assert_eq!(as_it_is.expose_secret(), "old");
+            let as_it_is = place.sign_ins.tokens("px", &place.saved(), Renewal::Never).await.unwrap();
+            assert_eq!(as_it_is.access.expose_secret(), "old");
         }
     }
 
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(place.sign_ins.obstacle("px", &saved), None);
         let why = place.sign_ins.obstacle("qx", &saved).unwrap();
         assert!(why.contains("how to renew one of qx is not documented"), "{why}");
-        let error = place.sign_ins.access("qx", &saved, Renewal::default()).await.unwrap_err();
+        let error = place.sign_ins.tokens("qx", &saved, Renewal::default()).await.unwrap_err();
         assert_eq!(error.to_string(), "OAuth refresh failed for qx: the sign-in has expired");
     }
 }

@@ -24,7 +24,7 @@ use super::config_value::{CommandError, ConfigValue, run_command};
 use super::{Environment, Paths};
 use crate::llm::Credentials;
 use crate::llm::google_vertex::DefaultCredentials;
-use crate::oauth;
+use crate::oauth::{self, Tokens};
 pub use choose::{Initial, InitialWish, ThinkingWish, default_thinking, unknown_model};
 use file::{Headers, ProviderEntry, Surroundings};
 pub use list::list_models;
@@ -152,7 +152,7 @@ impl ModelRegistry {
 
     /// True for a provider that is known, with or without credentials.
     pub fn has_provider(&self, provider: &str) -> bool {
-        self.is_offered(provider) && self.shelves.iter().any(|shelf| shelf.provider == provider)
+        self.providers().any(|known| known == provider)
     }
 
     /// Where the key of a provider comes from. Runs no command.
@@ -160,12 +160,58 @@ impl ModelRegistry {
         self.find_key(provider).source
     }
 
+    /// The tokens of the provider's sign-in, also when they have expired. `None` when another kind of
+    /// credentials counts.
+    pub fn sign_in(&self, provider: &str) -> Option<Tokens> {
+        match self.auth.key_source(provider, &self.environment)? {
+            KeySource::SignIn(tokens) if !self.api_keys.contains_key(provider) => Some(*tokens),
+            _ => None,
+        }
+    }
+
+    /// The same, renewed if need be.
+    pub async fn renewed_sign_in(
+        &self,
+        provider: &str,
+        tokens: &Tokens,
+        renewal: Renewal,
+    ) -> Result<Tokens, AuthError> {
+        self.sign_ins.tokens(provider, tokens, renewal).await
+    }
+
+    /// Takes these for what is known of authorization servers.
+    #[cfg(test)]
+    pub(crate) fn set_services(&mut self, file: std::path::PathBuf, services: Vec<oauth::Service>) {
+        self.sign_ins = SignIns::new(file, services);
+    }
+
+    /// All providers that are known, with or without credentials.
+    pub fn providers(&self) -> impl Iterator<Item = &str> {
+        let names = self.shelves.iter().map(|shelf| shelf.provider.as_ref());
+        names.filter(|provider| self.is_offered(provider))
+    }
+
+    /// The providers that `auth.json` says something of.
+    pub fn saved_providers(&self) -> impl Iterator<Item = &str> {
+        self.auth.providers()
+    }
+
+    /// The variables without which requests to the provider have no address.
+    pub fn required_variables(&self, provider: &str) -> &'static [&'static str] {
+        match self.providers.get(provider).is_some_and(|auth| auth.has_base_url) {
+            true => &[],
+            false => catalogue::required_variables(provider),
+        }
+    }
+
     /// The key of a provider. `None` where it needs none.
     pub async fn key(&self, provider: &str, renewal: Renewal) -> Result<Option<SecretString>, AuthError> {
         let FoundKey { source, origin, .. } = self.find_key(provider);
         match source {
             KeySource::Ready(key) => Ok(Some(key)),
-            KeySource::SignIn(tokens) => Ok(Some(self.sign_ins.access(provider, &tokens, renewal).await?)),
+            KeySource::SignIn(tokens) => {
+                Ok(Some(self.sign_ins.tokens(provider, &tokens, renewal).await?.access))
+            }
             KeySource::NotNeeded => Ok(None),
             KeySource::Missing(why) => Err(no_key(provider, why)),
             KeySource::Command(command) => {
@@ -242,11 +288,8 @@ impl ModelRegistry {
 
     /// A variable that the address of the provider needs and that is not set.
     fn missing_variable(&self, provider: &str) -> Option<&'static str> {
-        if self.providers.get(provider).is_some_and(|auth| auth.has_base_url) {
-            return None;
-        }
         let is_missing = |name: &str| self.auth.variable(provider, name, &self.environment).is_none();
-        catalogue::required_variables(provider).iter().copied().find(|name| is_missing(name))
+        self.required_variables(provider).iter().copied().find(|name| is_missing(name))
     }
 
     fn configured_key(&self, provider: &str) -> FoundKey {
