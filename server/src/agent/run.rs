@@ -98,7 +98,7 @@ async fn answer(
     let completion = if let Some(Err(error)) = &resolved {
         failed_completion(empty_message(plan), error.failure_kind(), error.to_string())
     } else if let Some(Ok(credentials)) = resolved {
-        plan.request.credentials = credentials;
+        plan.request.authorise(credentials);
         let request = extension.before_provider_request(plan.request.clone()).await;
         let provider = Arc::clone(&plan.provider);
         let token = cancel.clone();

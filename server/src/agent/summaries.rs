@@ -164,13 +164,14 @@ impl SummaryTask {
     async fn send(&self, request: &SummaryRequest, credentials: Credentials) -> Completion {
         let mut options = self.options.clone();
         options.max_tokens = Some(request.max_tokens);
-        let request = ModelRequest {
+        let mut request = ModelRequest {
             model: self.model.clone(),
-            credentials,
+            credentials: Credentials::default(),
             messages: summary_context(request.system, request.prompt.clone()),
             thinking: self.thinking,
             options,
         };
+        request.authorise(credentials);
         let (updates, mut received) = mpsc::channel(UPDATE_CAPACITY);
         let response = self.provider.stream(&request, &updates, &self.cancel);
         tokio::pin!(response);

@@ -16,6 +16,7 @@ mod exchange;
 mod failure;
 #[cfg(test)]
 pub(crate) mod fake_server;
+mod github_copilot;
 pub mod google_generative_ai;
 pub mod google_vertex;
 mod headers;
@@ -69,6 +70,14 @@ pub struct ModelRequest {
     pub thinking: ThinkingLevel,
     /// The rest.
     pub options: RequestOptions,
+}
+
+impl ModelRequest {
+    /// Gives the request what authorises it, and what its provider wants with that beyond its API.
+    pub fn authorise(&mut self, credentials: Credentials) {
+        self.credentials = credentials;
+        github_copilot::prepare(self);
+    }
 }
 
 /// What authorises a request. Never shown by `Debug`.

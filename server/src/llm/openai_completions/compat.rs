@@ -110,11 +110,12 @@ impl Compat {
             AntLing => "ant-ling",
             _ => "openai",
         };
+        let by_session = model.provider == "openrouter" || host == OpenRouter;
         let affinity = match text("sessionAffinityFormat") {
             Some("openai") => Affinity::OpenAi,
             Some("openai-nosession") => Affinity::OpenAiNoSession,
             Some("openrouter") => Affinity::OpenRouter,
-            _ if host == OpenRouter => Affinity::OpenRouter,
+            _ if by_session => Affinity::OpenRouter,
             _ => Affinity::OpenAi,
         };
         Self {
@@ -146,11 +147,7 @@ impl Compat {
                 _ if host == OpenAi => PromptCacheKey::Enabled,
                 _ => PromptCacheKey::Auto,
             },
-            affinity: if flag("sendSessionAffinityHeaders", host == OpenRouter) {
-                affinity
-            } else {
-                Affinity::None
-            },
+            affinity: if flag("sendSessionAffinityHeaders", by_session) { affinity } else { Affinity::None },
             given,
         }
     }
