@@ -13,9 +13,12 @@ use crate::cli::AuthCommand;
 use crate::llm::fake_server::{FakeServer, Reply};
 use crate::oauth::SignIn;
 
-/// Somebody who types these answers. An answer may be made of what was said so far.
+/// An answer, made of what was said so far.
+type Typed<'t> = Box<dyn Fn(&str) -> String + 't>;
+
+/// Somebody who types these answers.
 struct Person<'t> {
-    answers: VecDeque<Box<dyn Fn(&str) -> String + 't>>,
+    answers: VecDeque<Typed<'t>>,
     told: &'t Mutex<String>,
 }
 
@@ -23,7 +26,7 @@ impl<'t> Person<'t> {
     fn with(told: &'t Mutex<String>, answers: &[&str]) -> Self {
         let answers = answers.iter().map(|answer| {
             let answer = (*answer).to_owned();
-            Box::new(move |_: &str| answer.clone()) as Box<dyn Fn(&str) -> String>
+            Box::new(move |_: &str| answer.clone()) as Typed<'t>
         });
         Self { answers: answers.collect(), told }
     }
