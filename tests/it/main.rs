@@ -21,6 +21,7 @@ mod json_mode;
 mod locks;
 mod logs;
 mod models;
+mod network;
 mod print_mode;
 mod prompting;
 mod queues;

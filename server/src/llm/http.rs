@@ -20,10 +20,14 @@ const MAX_ERROR_BODY: usize = 64 * 1024;
 /// How long a body may be that is read as a whole.
 const MAX_SHORT_BODY: usize = 1024 * 1024;
 
+/// Names a file with certificates of authorities that are trusted beside the system's.
+const EXTRA_ROOTS_VARIABLE: &str = "NODE_EXTRA_CA_CERTS";
+
 /// How many redirects are followed, all to the same host.
 const MAX_REDIRECTS: usize = 5;
 
-/// A lazily built HTTP client; clones share it. Proxies and root certificates are the system's.
+/// A lazily built HTTP client; clones share it. Proxies and root certificates are the system's, those of
+/// `NODE_EXTRA_CA_CERTS` beside them.
 #[derive(Debug, Clone, Default)]
 pub struct Http {
     client: Arc<OnceCell<reqwest::Client>>,
@@ -187,6 +191,7 @@ async fn build_client() -> Result<reqwest::Client, HttpError> {
         // An error says that there is a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         reqwest::Client::builder()
+            .tls_certs_merge(extra_roots())
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_keepalive(Duration::from_secs(30))
             .user_agent(concat!("sampi/", env!("CARGO_PKG_VERSION")))
@@ -198,6 +203,24 @@ async fn build_client() -> Result<reqwest::Client, HttpError> {
         Ok(Err(error)) => Err(HttpError::Request(format!("cannot set up HTTP: {}", deepest(&error)))),
         Err(error) => Err(HttpError::Request(format!("cannot set up HTTP: {error}"))),
     }
+}
+
+/// The certificates of further authorities: whoever runs Pi behind a proxy that opens TLS names them so.
+/// As in Node, a file that cannot be used is told and does not count.
+fn extra_roots() -> Vec<reqwest::Certificate> {
+    let Some(path) = std::env::var_os(EXTRA_ROOTS_VARIABLE).filter(|path| !path.is_empty()) else {
+        return Vec::new();
+    };
+    let read = std::fs::read(&path).map_err(|error| error.to_string());
+    let roots = read.and_then(|pem| {
+        let roots = reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| deepest(&error))?;
+        if roots.is_empty() { Err("there is no certificate in it".to_owned()) } else { Ok(roots) }
+    });
+    roots.unwrap_or_else(|error| {
+        let file = std::path::Path::new(&path).display();
+        tracing::warn!("{file}, which {EXTRA_ROOTS_VARIABLE} names, cannot be used: {error}");
+        Vec::new()
+    })
 }
 
 // Keys travel in headers that a redirect would carry along: they stay with the host they are meant for.
