@@ -38,7 +38,6 @@
 //! - A process that was started lives in a process group of its own, which is killed when the last handle
 //!   is dropped.
 
-mod assembler;
 mod builder;
 mod call;
 mod client;
@@ -54,7 +53,6 @@ mod supervise;
 mod tree;
 mod ui;
 
-pub use assembler::{Assembled, MessageAssembler};
 pub use builder::{RpcClientBuilder, SessionChoice};
 pub use call::Call;
 pub use client::RpcClient;
@@ -63,5 +61,6 @@ pub use events::{DEFAULT_EVENT_CAPACITY, EventItem, Listener, MalformedRecord, S
 pub use process::{STDERR_TAIL, StderrSink, StopDelays};
 pub use run::{Run, RunOutcome, RunWaiter};
 pub use sampi_protocol as protocol;
+pub use sampi_protocol::{Assembled, MessageAssembler};
 pub use tree::{SessionTree, TreeNode};
 pub use ui::{Answer, ApproveWhen, Ask, DenyAll, Dialog, Question, UiHandler};

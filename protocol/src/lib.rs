@@ -16,9 +16,11 @@
 //! | [`response`] | the response envelope and its error codes |
 //! | [`RequestId`] | the id of a command, as it came |
 //! | [`events`], [`stream`] | session events and the deltas of an assistant message |
+//! | [`MessageAssembler`] | an assistant message put together from its deltas |
 //! | [`ui`] | the extension UI sub-protocol |
 //! | [`data`] | messages, content, usage, models, tools, sessions, compaction |
 
+mod assembler;
 mod choice;
 pub mod commands;
 pub mod data;
@@ -34,6 +36,7 @@ pub mod stream;
 pub mod ui;
 pub mod wire;
 
+pub use assembler::{Assembled, MessageAssembler};
 pub use maybe::Maybe;
 pub use request_id::RequestId;
 pub use shared::Shared;

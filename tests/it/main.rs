@@ -30,6 +30,7 @@ mod retries;
 mod secrets;
 mod session_choice;
 mod session_files;
+mod session_services;
 mod sessions;
 mod start_stop;
 mod tools;

@@ -37,6 +37,7 @@ mod queries;
 mod queues;
 mod recovery;
 mod run;
+mod services;
 mod session_shelf;
 mod sessions;
 mod settle;
@@ -50,6 +51,7 @@ pub use intake::PromptMode;
 use link::RunMessage;
 use queues::Queues;
 use recovery::Recovery;
+pub use services::{LoadServices, Services};
 pub use sessions::SessionChange;
 use settle::ActiveRun;
 pub use tree::{Leaving, Navigation};
@@ -140,38 +142,16 @@ pub enum AgentError {
 pub struct AgentParts {
     /// The conversation.
     pub session: Session,
+    /// What to work with in the session's working directory.
+    pub services: Services,
+    /// Loads that anew when the session changes.
+    pub loader: Arc<dyn LoadServices>,
     /// The process's environment.
     pub environment: Environment,
-    /// The models and their credentials.
-    pub models: Arc<ModelRegistry>,
     /// The APIs.
     pub providers: Providers,
-    /// The user's settings.
-    pub settings: Settings,
-    /// How long providers should keep the prompt cache.
-    pub cache_retention: CacheRetention,
-    /// The tools that the model may call.
-    pub tools: Vec<Arc<dyn Tool>>,
-    /// Every tool that there is.
-    pub available_tools: ToolSet,
-    /// True when a resumed session brings back the tools that it had.
-    pub tools_follow_session: bool,
-    /// What the user says instead of, and after, our own system prompt.
-    pub prompt: PromptSources,
-    /// Skills, prompt templates and instruction files.
-    pub resources: Resources,
     /// The seam for extensions.
     pub extension: Arc<dyn Extension>,
-    /// The model to start with.
-    pub model: Option<Model>,
-    /// The thinking level to start with.
-    pub thinking: ThinkingLevel,
-    /// The models that cycling is limited to, each with its thinking level.
-    pub scope: Vec<(Model, Option<ThinkingLevel>)>,
-    /// Where new session files go; `None` keeps sessions in memory.
-    pub sessions_root: Option<SessionsRoot>,
-    /// The file that keeps settings which commands change; `None` keeps them in memory.
-    pub settings_file: Option<PathBuf>,
     /// The session's display name.
     pub name: Option<String>,
 }
@@ -188,6 +168,7 @@ pub enum SessionsRoot {
 /// One conversation, its model, its queues and the run that is under way.
 pub struct Agent {
     session: Session,
+    loader: Arc<dyn LoadServices>,
     environment: Environment,
     models: Arc<ModelRegistry>,
     providers: Providers,
@@ -217,6 +198,7 @@ pub struct Agent {
     reported_diagnostics: usize,
     available_tools: ToolSet,
     tools_follow_session: bool,
+    warnings: Vec<String>,
     auto_compaction: bool,
     next_run: u64,
     outbox: VecDeque<Output>,
@@ -236,7 +218,7 @@ enum InboxMessage {
     SessionChecked(sessions::Checked),
     Compacted(compaction::Compacted),
     Event(SessionEvent),
-    PreferenceWritten,
+    PreferenceWritten(preferences::Written),
     Navigation(tree::NavigationMessage),
     Shelf(session_shelf::ShelfMessage),
 }
@@ -245,26 +227,28 @@ impl Agent {
     /// An agent made of these parts. New sessions get the entries that name model and thinking level.
     pub fn new(parts: AgentParts) -> Result<Self, AgentError> {
         let (inbox_writer, inbox) = mpsc::channel(INBOX_CAPACITY);
+        let settings = Settings::default();
         let mut agent = Self {
-            queues: Queues::new(parts.settings.steering_mode, parts.settings.follow_up_mode),
-            recovery: Recovery::new(&parts.settings),
-            auto_compaction: parts.settings.compaction.enabled,
+            queues: Queues::new(settings.steering_mode, settings.follow_up_mode),
+            recovery: Recovery::new(&settings),
+            auto_compaction: settings.compaction.enabled,
             session: parts.session,
+            loader: parts.loader,
             environment: parts.environment,
-            models: parts.models,
+            models: Arc::default(),
             providers: parts.providers,
-            settings: parts.settings,
-            cache_retention: parts.cache_retention,
-            tools: parts.tools.into(),
-            prompt: parts.prompt,
-            resources: parts.resources,
+            settings,
+            cache_retention: CacheRetention::default(),
+            tools: Arc::new([]),
+            prompt: PromptSources::default(),
+            resources: Resources::default(),
             extension: parts.extension,
-            model: parts.model,
-            thinking: parts.thinking,
-            scope: parts.scope,
-            sessions_root: parts.sessions_root,
+            model: None,
+            thinking: ThinkingLevel::Off,
+            scope: Vec::new(),
+            sessions_root: None,
             intake: intake::Intake::default(),
-            preferences: preferences::Preferences::new(parts.settings_file),
+            preferences: preferences::Preferences::default(),
             run: None,
             bash: bash::BashRuns::default(),
             waiting_for_idle: Vec::new(),
@@ -275,17 +259,18 @@ impl Agent {
             navigation: None,
             listing: 0,
             reported_diagnostics: 0,
-            available_tools: parts.available_tools,
-            tools_follow_session: parts.tools_follow_session,
+            available_tools: ToolSet::default(),
+            tools_follow_session: false,
+            warnings: Vec::new(),
             next_run: 0,
             outbox: VecDeque::new(),
             inbox,
             inbox_writer,
         };
+        agent.use_services(parts.services);
         if let Some(name) = &parts.name {
             agent.set_session_name(name)?;
         }
-        agent.adopt_session_tools();
         agent.note_in_new_session()?;
         Ok(agent)
     }
@@ -306,7 +291,7 @@ impl Agent {
             InboxMessage::SessionChecked(checked) => self.handle_session_checked(checked),
             InboxMessage::Compacted(compacted) => self.handle_compacted(compacted),
             InboxMessage::Event(event) => self.emit(event),
-            InboxMessage::PreferenceWritten => self.handle_preference_written(),
+            InboxMessage::PreferenceWritten(written) => self.handle_preference_written(written),
             InboxMessage::Navigation(message) => self.handle_navigation(message),
             InboxMessage::Shelf(message) => self.handle_shelf(message),
         }

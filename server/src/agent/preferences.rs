@@ -4,27 +4,43 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use sampi_protocol::commands::QueueMode;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Agent, Inbox, InboxMessage};
+use crate::resources::settings::SettingChange;
 use crate::resources::shared_file::update_object;
 
 /// Changes on their way to the settings file, one at a time and in order.
 #[derive(Default)]
 pub(super) struct Preferences {
     file: Option<PathBuf>,
-    waiting: VecDeque<(&'static [&'static str], Value)>,
-    writing: bool,
+    waiting: VecDeque<SettingChange>,
+    writing: Option<SettingChange>,
+    /// Those that no file has: they last as long as the agent.
+    in_memory: Vec<SettingChange>,
 }
 
+/// What became of a change.
+pub(super) struct Written(Result<(), String>);
+
 impl Preferences {
-    /// With no file, changes last as long as the agent.
-    pub(super) fn new(file: Option<PathBuf>) -> Self {
-        Self { file, ..Self::default() }
+    pub(super) fn is_idle(&self) -> bool {
+        self.writing.is_none() && self.waiting.is_empty()
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        !self.writing && self.waiting.is_empty()
+    /// Where changes go from now on. With no file they last as long as the agent.
+    pub(super) fn use_file(&mut self, file: Option<PathBuf>) {
+        self.file = file;
+    }
+
+    /// The changes that the settings file does not have, oldest first.
+    pub(super) fn unwritten(&self) -> Vec<SettingChange> {
+        self.in_memory.iter().chain(&self.writing).chain(&self.waiting).cloned().collect()
+    }
+
+    fn keep_in_memory(&mut self, change: SettingChange) {
+        self.in_memory.retain(|earlier| earlier.path != change.path);
+        self.in_memory.push(change);
     }
 }
 
@@ -54,48 +70,45 @@ impl Agent {
     }
 
     fn keep_preference(&mut self, path: &'static [&'static str], value: Value) {
+        let change = SettingChange { path, value };
         if self.preferences.file.is_some() {
-            self.preferences.waiting.push_back((path, value));
+            self.preferences.waiting.push_back(change);
             self.write_next_preference();
+        } else {
+            self.preferences.keep_in_memory(change);
         }
     }
 
     fn write_next_preference(&mut self) {
-        let Some(file) = self.preferences.file.clone().filter(|_| !self.preferences.writing) else { return };
-        let Some((path, value)) = self.preferences.waiting.pop_front() else { return };
-        self.preferences.writing = true;
+        if self.preferences.writing.is_some() {
+            return;
+        }
+        let Some(change) = self.preferences.waiting.pop_front() else { return };
+        let Some(file) = self.preferences.file.clone() else {
+            self.preferences.keep_in_memory(change);
+            return self.write_next_preference();
+        };
+        self.preferences.writing = Some(change.clone());
         let inbox = self.inbox_writer.clone();
         tokio::spawn(async move {
             let written = tokio::task::spawn_blocking(move || {
-                update_object(&file, |settings| set(settings, path, value))
+                update_object(&file, |settings| change.apply(settings))
                     .map_err(|error| format!("{} could not be changed: {error}", file.display()))
             });
-            if let Err(error) = written.await.unwrap_or_else(|error| Err(error.to_string())) {
-                tracing::warn!("{error}; the setting holds for this session only");
-            }
-            inbox.send(Inbox(InboxMessage::PreferenceWritten)).await.ok();
+            let written = written.await.unwrap_or_else(|error| Err(error.to_string()));
+            inbox.send(Inbox(InboxMessage::PreferenceWritten(Written(written)))).await.ok();
         });
     }
 
-    pub(super) fn handle_preference_written(&mut self) {
-        self.preferences.writing = false;
-        self.write_next_preference();
-    }
-}
-
-/// Sets a value at a path of keys; what is no object on the way becomes one.
-fn set(settings: &mut Map<String, Value>, path: &[&str], value: Value) {
-    match path {
-        [] => {}
-        [key] => drop(settings.insert((*key).to_owned(), value)),
-        [key, rest @ ..] => {
-            let inner = settings.entry(*key).or_insert_with(|| json!({}));
-            if !inner.is_object() {
-                *inner = json!({});
-            }
-            if let Value::Object(inner) = inner {
-                set(inner, rest, value);
+    pub(super) fn handle_preference_written(&mut self, Written(written): Written) {
+        let Some(change) = self.preferences.writing.take() else { return };
+        match written {
+            Ok(()) => self.preferences.in_memory.retain(|earlier| earlier.path != change.path),
+            Err(error) => {
+                tracing::warn!("{error}; the setting holds for this process only");
+                self.preferences.keep_in_memory(change);
             }
         }
+        self.write_next_preference();
     }
 }

@@ -102,6 +102,10 @@ impl Agent {
 
     fn apply(&mut self, change: SessionChange) -> Result<SessionChanged, AgentError> {
         let mut text = None;
+        let made = match change {
+            SessionChange::Fork { .. } | SessionChange::Clone => Made::Copied,
+            SessionChange::New { .. } | SessionChange::Switch { .. } => Made::Otherwise,
+        };
         let session = match change {
             SessionChange::New { parent } => self.new_session(parent)?,
             SessionChange::Switch { path } => {
@@ -119,16 +123,24 @@ impl Agent {
             }
             SessionChange::Clone => self.session.clone_branch(&self.copies_dir())?,
         };
+        let services = match self.loader.load(&session, &self.preferences.unwritten()) {
+            Ok(services) => services,
+            Err(error) => {
+                discard(made, session);
+                return Err(error);
+            }
+        };
+        let news = services.warnings.iter().filter(|warning| !self.warnings.contains(warning));
+        news.for_each(|warning| tracing::warn!("{warning}"));
         self.flush_bash_messages();
+        self.drop_queued();
         self.session = session;
         if let Err(error) = self.make_writable() {
             tracing::debug!(%error, "the session can only be read for now");
         }
         self.reported_diagnostics = 0;
         self.report_diagnostics();
-        self.drop_queued();
-        self.recovery.reset();
-        self.adopt_session_state();
+        self.use_services(services);
         if let Err(error) = self.note_in_new_session() {
             // The session is the other one already; the next prompt notes it, or is told what is wrong.
             tracing::warn!(%error, "model and thinking level could not be noted in the session");
@@ -182,6 +194,24 @@ impl Agent {
             self.thinking =
                 self.model.as_ref().map_or(ThinkingLevel::Off, |model| model.clamp_thinking(level));
         }
+    }
+}
+
+/// Whether a session is a copy that was made just now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Made {
+    Copied,
+    Otherwise,
+}
+
+/// Takes a session back that cannot be used; a copy leaves no file.
+fn discard(made: Made, session: Session) {
+    let file = session.file().filter(|_| made == Made::Copied && session.is_saved()).map(Path::to_owned);
+    drop(session);
+    if let Some(file) = file
+        && let Err(error) = std::fs::remove_file(&file)
+    {
+        tracing::warn!(%error, file = %file.display(), "the copy of a session could not be removed");
     }
 }
 

@@ -4,10 +4,11 @@ mod auth;
 mod help;
 mod options;
 mod parse;
-mod startup;
 #[cfg(test)]
 mod tests;
 mod tools;
+
+use std::path::Path;
 
 use sampi_protocol::data::ThinkingLevel;
 use secrecy::SecretString;
@@ -17,9 +18,9 @@ pub use auth::{
 };
 pub use help::{help_text, version_text};
 pub use parse::parse;
-pub use startup::{SessionWish, Startup, StartupError};
 pub use tools::{ToolSelection, ToolStart};
 
+use crate::resources::Environment;
 use crate::resources::settings::TrustOverride;
 
 /// Exit code of a command line that cannot be used, as in Pi.
@@ -165,4 +166,25 @@ pub struct Config {
     pub trust: TrustOverride,
     /// What was wrong and does no harm, one line each.
     pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// The same options, with relative paths starting at `cwd`.
+    pub(crate) fn anchored(mut self, environment: &Environment, cwd: &Path) -> Self {
+        let anchor = |text: &mut String| {
+            *text = environment.resolve_path(cwd, text).to_string_lossy().into_owned();
+        };
+        // A text stays what it is unless it names a file; see `PromptSources::load`.
+        let anchor_file = |text: &mut String| {
+            if !text.is_empty() && !text.contains('\n') && environment.resolve_path(cwd, text).is_file() {
+                anchor(text);
+            }
+        };
+        self.resources.skills.iter_mut().for_each(anchor);
+        self.resources.prompt_templates.iter_mut().for_each(anchor);
+        self.session_dir.iter_mut().filter(|dir| !dir.is_empty()).for_each(anchor);
+        self.system_prompt.iter_mut().for_each(anchor_file);
+        self.append_system_prompt.iter_mut().for_each(anchor_file);
+        self
+    }
 }

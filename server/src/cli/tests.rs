@@ -214,8 +214,8 @@ fn tools_are_names_or_changes_but_not_both() {
         error(&["--tools", "+read,write"]),
         "--tools: tool names cannot be mixed with +name or -name entries"
     );
-    let known = ["read", "bash", "edit", "write", "grep", "find", "ls"];
-    let defaults: Vec<String> = known.iter().take(4).map(|name| (*name).to_owned()).collect();
+    let known = ["read", "bash", "edit", "write", "grep", "find", "ls", "mine"].map(str::to_owned);
+    let (defaults, own) = (&known[..4], &known[7..]);
     for (args, expected) in [
         (&[][..], "read bash edit write"),
         (&["-t", "ls,read,ls"], "ls read"),
@@ -232,9 +232,21 @@ fn tools_are_names_or_changes_but_not_both() {
         (&["-t", "nosuch"], ""),
         (&["-t", "+nosuch"], "read bash edit write"),
     ] {
-        let (tools, unknown) = config(args).tools.select(&defaults, &known);
+        let (tools, unknown) = config(args).tools.select(defaults, &[], &known);
         assert_eq!(tools.join(" "), expected, "{args:?}");
         assert_eq!(unknown.is_empty(), !args.join("").contains("nosuch"), "{args:?}");
+    }
+    for (args, expected) in [
+        (&[][..], "read bash edit write mine"),
+        (&["-nbt"], "mine"),
+        (&["-nt"], ""),
+        (&["-t", "read"], "read"),
+        (&["-t", "m*"], "mine"),
+        (&["-t", "-bash"], "read edit write mine"),
+        (&["-xt", "mine"], "read bash edit write"),
+    ] {
+        let (tools, _) = config(args).tools.select(defaults, own, &known);
+        assert_eq!(tools.join(" "), expected, "{args:?}, with a tool of the host");
     }
 }
 

@@ -31,13 +31,20 @@ impl ToolSelection {
         *self == Self::default()
     }
 
-    /// The tools to enable, of those that are built in, and the entries that name none of them.
+    /// The tools to enable, of those that are known, and the entries that name none of them.
     ///
-    /// `defaults` are the default tools of the settings, `known` the names of all tools in their order.
-    pub fn select(&self, defaults: &[String], known: &[&str]) -> (Vec<String>, Vec<String>) {
-        let start: &[String] = match self.start {
-            ToolStart::Defaults => defaults,
-            ToolStart::NoBuiltins | ToolStart::Nothing => &[],
+    /// `defaults` are the default tools of the settings, `own` those that a host brings and that are on by
+    /// default, `known` the names of all tools in their order.
+    pub fn select(
+        &self,
+        defaults: &[String],
+        own: &[String],
+        known: &[String],
+    ) -> (Vec<String>, Vec<String>) {
+        let start = match self.start {
+            ToolStart::Defaults => [defaults, own].concat(),
+            ToolStart::NoBuiltins => own.to_vec(),
+            ToolStart::Nothing => Vec::new(),
         };
         let mut unknown = Vec::new();
         let mut tools: Vec<String> = Vec::new();
@@ -45,7 +52,7 @@ impl ToolSelection {
             Some(list) if !is_change_list(list) => {
                 for entry in list {
                     let matching: Vec<&str> =
-                        known.iter().copied().filter(|name| matches(entry, name)).collect();
+                        known.iter().map(String::as_str).filter(|name| matches(entry, name)).collect();
                     if matching.is_empty() {
                         unknown.push(entry.clone());
                     }
@@ -54,15 +61,16 @@ impl ToolSelection {
             }
             Some(list) => {
                 let names = list.iter().filter_map(|entry| entry.strip_prefix('+'));
-                unknown.extend(names.filter(|name| !known.contains(name)).map(str::to_owned));
-                tools = change_tools(start, list);
+                let is_known = |name: &str| known.iter().any(|known| known == name);
+                unknown.extend(names.filter(|name| !is_known(name)).map(str::to_owned));
+                tools = change_tools(&start, list);
             }
-            None => tools = start.to_vec(),
+            None => tools = start,
         }
         let mut selected: Vec<String> = Vec::new();
         for tool in tools {
             let excluded = self.exclude.iter().any(|pattern| matches(pattern, &tool));
-            if known.contains(&tool.as_str()) && !excluded && !selected.contains(&tool) {
+            if known.contains(&tool) && !excluded && !selected.contains(&tool) {
                 selected.push(tool);
             }
         }

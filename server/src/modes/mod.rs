@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use crate::cli::{self, Config, Invocation, Mode, Startup};
+use crate::agent::Agent;
+use crate::assembly::{Assembly, Boundaries, StartError, Startup};
+use crate::cli::{self, Config, Invocation, Mode};
 use crate::export::{self, Leaf};
-use crate::llm::demo_models;
 use crate::resources::models::list_models;
 use crate::resources::{Environment, Paths};
 
@@ -16,7 +17,6 @@ pub mod one_shot;
 mod outgoing;
 pub mod rpc;
 pub mod signals;
-pub mod startup;
 
 use one_shot::{FailedAnswer, Form, PromptSources, read_prompts};
 use rpc::RpcLimits;
@@ -46,9 +46,10 @@ fn run_invocation(invocation: Invocation, environment: Environment) -> i32 {
         Invocation::NotYet(what) => fail(&format!("{what} is not implemented in this version of sampi")),
         Invocation::ListModels { search, config } => with_cwd(|cwd| {
             let paths = Paths::new(&environment, cwd);
+            let assembly = Assembly::new(*config, environment.clone(), Boundaries::default(), cwd);
             let mut warnings = Vec::new();
-            let prepared = Startup::prepare(&config, &environment, &paths, demo_models(), &mut warnings);
-            startup::tell(&warnings);
+            let prepared = Startup::prepare(&assembly, &paths, &[], &mut warnings);
+            tell(&warnings);
             match prepared {
                 Ok(startup) => print(&list_models(&startup.registry, &search)),
                 Err(error) => fail(&error.to_string()),
@@ -128,9 +129,26 @@ fn export(session: &str, output: Option<String>) -> i32 {
     })
 }
 
+/// Makes the agent that the command line asks for.
+fn start(config: &Config, environment: &Environment, cwd: &Path) -> Result<Agent, StartError> {
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::debug!(version, pid = std::process::id(), mode = ?config.mode, cwd = %cwd.display(), "start");
+    let assembly = Assembly::new(config.clone(), environment.clone(), Boundaries::default(), cwd);
+    let mut warnings = Vec::new();
+    let agent = assembly.start(cwd, &mut warnings);
+    // What is wrong with the configuration may be why the start fails.
+    tell(&warnings);
+    agent
+}
+
+/// Tells what is wrong and does no harm.
+fn tell(warnings: &[String]) {
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+}
+
 fn run_rpc(config: &Config, environment: &Environment) -> i32 {
     in_runtime(async |cwd, signals| {
-        let agent = match startup::start(config, environment, &cwd) {
+        let agent = match start(config, environment, &cwd) {
             Ok(agent) => agent,
             Err(error) => return fail(&error.to_string()),
         };
@@ -161,7 +179,7 @@ fn run_prompts(config: &Config, environment: &Environment, form: Form) -> i32 {
             Ok(prompts) => prompts,
             Err(error) => return fail(&error.to_string()),
         };
-        let agent = match startup::start(config, environment, &cwd) {
+        let agent = match start(config, environment, &cwd) {
             Ok(agent) => agent,
             Err(error) => return fail(&error.to_string()),
         };

@@ -45,6 +45,13 @@ impl Environment {
         Self { variables, home: Some(home.into()) }
     }
 
+    /// The same environment with this variable set.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.insert(name.to_owned(), value.into());
+        self
+    }
+
     /// A variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())

@@ -60,7 +60,7 @@ pub(super) async fn run(
     }
     let paths = Paths::new(environment, cwd);
     let registry = ModelRegistry::load(environment, &paths, Vec::new());
-    super::startup::tell(registry.warnings());
+    super::tell(registry.warnings());
     let is_login = matches!(command, AuthCommand::Login { .. });
     let services = oauth::known();
     let desk = Desk { paths: &paths, registry: &registry, services: &services };

@@ -12,6 +12,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 use sampi_protocol::data::Model;
 use secrecy::{ExposeSecret, SecretString};
@@ -35,7 +36,8 @@ use shelf::Shelf;
 /// The provider of the embedded demo model. It needs no key and is used only when asked for.
 pub const DEMO_PROVIDER: &str = "demo";
 
-/// The models and their providers' credentials.
+/// The models and their providers' credentials. The default has neither.
+#[derive(Default)]
 pub struct ModelRegistry {
     environment: Environment,
     /// Those that come with the program first, then those of `models.json` in its order.
@@ -43,7 +45,7 @@ pub struct ModelRegistry {
     providers: BTreeMap<String, ProviderAuth>,
     auth: AuthFile,
     sign_ins: SignIns,
-    cache: CommandCache,
+    cache: Arc<CommandCache>,
     api_keys: HashMap<String, SecretString>,
     /// Providers that count only when named, and those of them that were.
     on_request: BTreeSet<String>,
@@ -91,7 +93,7 @@ impl ModelRegistry {
             providers: BTreeMap::new(),
             auth,
             sign_ins: SignIns::new(paths.auth_file(), oauth::known()),
-            cache: CommandCache::default(),
+            cache: Arc::default(),
             api_keys: HashMap::new(),
             on_request: on_request_providers,
             requested: BTreeSet::new(),
@@ -106,6 +108,12 @@ impl ModelRegistry {
             shelf.change(|_| None, |models| models.push(model));
         }
         registry
+    }
+
+    /// Takes over what an earlier registry knows of the life of the process: what commands of `auth.json` that
+    /// run once have said.
+    pub fn continue_from(&mut self, earlier: &Self) {
+        self.cache = Arc::clone(&earlier.cache);
     }
 
     /// What was wrong with the files, one line each.

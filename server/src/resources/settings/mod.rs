@@ -159,6 +159,61 @@ impl ResourceLists {
     }
 }
 
+/// Where settings come from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum SettingsSource {
+    /// The user's file and the trusted project's.
+    #[default]
+    Files,
+    /// This object. No file is read, and none is written.
+    Memory(Map<String, Value>),
+}
+
+/// A setting that was changed after the settings were read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SettingChange {
+    /// The keys that lead to it.
+    pub path: &'static [&'static str],
+    /// Its value.
+    pub value: Value,
+}
+
+impl SettingChange {
+    /// Puts the value into the settings; what is no object on the way becomes one.
+    pub fn apply(self, settings: &mut Map<String, Value>) {
+        set(settings, self.path, self.value);
+    }
+}
+
+fn set(settings: &mut Map<String, Value>, path: &[&str], value: Value) {
+    match path {
+        [] => {}
+        [key] => drop(settings.insert((*key).to_owned(), value)),
+        [key, rest @ ..] => {
+            let inner = settings.entry(*key).or_insert_with(|| Value::Object(Map::new()));
+            if !inner.is_object() {
+                *inner = Value::Object(Map::new());
+            }
+            if let Value::Object(inner) = inner {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// Which settings to load.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingsWish<'a> {
+    /// Where they come from.
+    pub source: &'a SettingsSource,
+    /// Laid over everything else.
+    pub overrides: &'a Map<String, Value>,
+    /// What this run says about the project's configuration.
+    pub trust: TrustOverride,
+    /// The user's changes that are not in the source, oldest first.
+    pub changes: &'a [SettingChange],
+}
+
 /// Settings and what was wrong with the files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedSettings {
@@ -178,18 +233,30 @@ impl Settings {
     /// Reads the user's file and, where the project is trusted, the project's.
     ///
     /// `sessionDir` of the project counts without trust, as in Pi, so that its sessions are found.
-    pub fn load(paths: &Paths, trust: TrustOverride) -> LoadedSettings {
+    pub fn load(paths: &Paths, wish: SettingsWish<'_>) -> LoadedSettings {
         let mut warnings = Vec::new();
         let user_file = paths.user_settings();
-        let mut merged = read_file(&user_file, &mut warnings);
+        let mut merged = match wish.source {
+            SettingsSource::Files => read_file(&user_file, &mut warnings),
+            SettingsSource::Memory(settings) => {
+                let mut settings = settings.clone();
+                keys::check(&mut settings, "settings in memory", &mut warnings);
+                settings
+            }
+        };
+        wish.changes.iter().cloned().for_each(|change| change.apply(&mut merged));
+        let mut overrides = wish.overrides.clone();
+        keys::check(&mut overrides, "settings that override others", &mut warnings);
+        let mut user = merged.clone();
+        merge(&mut user, overrides.clone(), Level::Below);
         let TrustDecision { trusted: project_trusted, mut left_out, warning } =
-            decide_trust(paths, trust, trust_of(&merged));
+            decide_trust(paths, wish.trust, trust_of(&user));
         warnings.extend(warning);
-        let user_resources = ResourceLists::of(&merged);
+        let user_resources = ResourceLists::of(&user);
         let mut project_resources = ResourceLists::default();
         let project_file = paths.project_settings();
         // With the home directory as working directory the two are one file.
-        if project_file != user_file {
+        if project_file != user_file && *wish.source == SettingsSource::Files {
             // Nothing of an untrusted file is worth a warning.
             let mut project_warnings = Vec::new();
             let mut project = read_file(&project_file, &mut project_warnings);
@@ -224,6 +291,7 @@ impl Settings {
                 "the project is not trusted, so this is left out: {left_out}; --approve uses it"
             ));
         }
+        merge(&mut merged, overrides, Level::Below);
         let settings = Self::from_map(merged);
         LoadedSettings { settings, user_resources, project_resources, project_trusted, warnings }
     }

@@ -28,7 +28,9 @@ impl Home {
 
     fn load(&self, trust: TrustOverride) -> LoadedSettings {
         let environment = Environment::new(self.dir.path(), [("", ""); 0]);
-        Settings::load(&Paths::new(&environment, self.dir.path().join("w")), trust)
+        let wish =
+            SettingsWish { source: &SettingsSource::Files, overrides: &Map::new(), trust, changes: &[] };
+        Settings::load(&Paths::new(&environment, self.dir.path().join("w")), wish)
     }
 }
 

@@ -1,17 +1,18 @@
 //! From the options of a run to what it starts with.
 
-use sampi_protocol::data::{Model, ThinkingLevel};
+use sampi_protocol::data::ThinkingLevel;
 
-use super::Config;
+use super::{Assembly, ResourceSource};
+use crate::cli::Config;
 use crate::llm::CacheRetention;
+use crate::resources::Paths;
 use crate::resources::models::{
     DEMO_PROVIDER, Initial, InitialWish, ModelRegistry, ModelWish, ResolveError, Resolved, ScopedModel,
     ThinkingWish, default_thinking,
 };
 use crate::resources::paths::{CACHE_RETENTION_VARIABLE, SessionDirWish, SessionsDir};
-use crate::resources::settings::{LoadedSettings, ResourceLists, Settings};
+use crate::resources::settings::{LoadedSettings, ResourceLists, SettingChange, Settings, SettingsWish};
 use crate::resources::system_prompt::{PromptError, PromptSources, PromptWish};
-use crate::resources::{Environment, Paths};
 
 /// What a run starts with, before its session is known.
 pub struct Startup {
@@ -61,25 +62,34 @@ pub enum StartupError {
 }
 
 impl Startup {
-    /// Reads the configuration. The models of `on_request` are offered only when they are named.
+    /// Reads the configuration for a working directory. `changes` are settings that no file has yet.
     /// `warnings` gets what is wrong and does no harm, one line each, also when this fails.
     pub fn prepare(
-        config: &Config,
-        environment: &Environment,
+        assembly: &Assembly,
         paths: &Paths,
-        on_request: Vec<Model>,
+        changes: &[SettingChange],
         warnings: &mut Vec<String>,
     ) -> Result<Self, StartupError> {
+        let Assembly { config, environment, boundaries } = assembly;
+        let wish = SettingsWish {
+            source: &boundaries.settings,
+            overrides: &boundaries.setting_overrides,
+            trust: config.trust,
+            changes,
+        };
         let LoadedSettings {
             settings,
             user_resources,
             project_resources,
             project_trusted,
             warnings: settings_warnings,
-        } = Settings::load(paths, config.trust);
+        } = Settings::load(paths, wish);
         warnings.extend_from_slice(&config.warnings);
         warnings.extend(settings_warnings);
-        let mut registry = ModelRegistry::load(environment, paths, on_request);
+        let mut registry = (boundaries.models)(environment, paths);
+        for (provider, key) in &boundaries.api_keys {
+            registry.set_api_key(provider, key.clone());
+        }
         warnings.extend(registry.warnings().iter().cloned());
         let requested = match (&config.model, &config.provider) {
             (None, None) => None,
@@ -115,7 +125,12 @@ impl Startup {
             appended: &config.append_system_prompt,
             project_trusted,
         };
-        let prompt = PromptSources::load(environment, paths, wish)?;
+        let mut prompt = match boundaries.resources {
+            ResourceSource::Discovered => PromptSources::load(environment, paths, wish)?,
+            ResourceSource::Supplied(_) => PromptSources::default(),
+        };
+        prompt.custom = boundaries.prompt.custom.clone().or(prompt.custom);
+        prompt.appended.extend_from_slice(&boundaries.prompt.appended);
         let cache_retention = match environment.get(CACHE_RETENTION_VARIABLE) {
             Some("long") => CacheRetention::Long,
             _ => CacheRetention::Short,
@@ -162,9 +177,14 @@ fn names_demo(pattern: &str) -> bool {
 mod tests {
     use std::ffi::OsString;
     use std::fs;
+    use std::sync::Arc;
+
+    use sampi_protocol::data::Model;
 
     use super::*;
+    use crate::assembly::Boundaries;
     use crate::cli::{Invocation, parse};
+    use crate::resources::Environment;
 
     const MODELS: &str = r#"{"providers":{
         "a":{"baseUrl":"h","api":"openai-completions","apiKey":"k","models":[{"id":"m1"},{"id":"m2","reasoning":true}]},
@@ -179,11 +199,16 @@ mod tests {
         let args = std::iter::once("sampi").chain(args.iter().copied()).map(OsString::from);
         let Ok(Invocation::Run(config)) = parse(args, &environment) else { panic!("not a run") };
         let demo = Model { id: "d".into(), name: "d".into(), provider: "demo".into(), ..Model::default() };
+        let models = Arc::new(move |environment: &_, paths: &_| {
+            ModelRegistry::load(environment, paths, vec![demo.clone()])
+        });
+        let boundaries = Boundaries { models, ..Boundaries::default() };
+        let assembly = Assembly::new(*config, environment, boundaries, dir.path());
         let mut warnings = Vec::new();
-        match Startup::prepare(&config, &environment, &paths, vec![demo], &mut warnings) {
+        match Startup::prepare(&assembly, &paths, &[], &mut warnings) {
             Err(error) => format!("! {error}"),
             Ok(startup) => {
-                let (initial, level) = startup.initial(&config, session);
+                let (initial, level) = startup.initial(&assembly.config, session);
                 let model = initial
                     .model
                     .map_or("none".to_owned(), |model| format!("{}/{}", model.provider, model.id));

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use sampi_protocol::data::{
-    AgentMessage, AssistantMessage, ContentBlock, TextContent, ThinkingContent, ToolCall,
-};
-use sampi_protocol::events::SessionEvent;
-use sampi_protocol::stream::AssistantMessageEvent;
+use crate::data::{AgentMessage, AssistantMessage, ContentBlock, TextContent, ThinkingContent, ToolCall};
+use crate::events::SessionEvent;
+use crate::stream::AssistantMessageEvent;
 
 /// The most blocks that a message is assembled from; what claims to be beyond is ignored.
 const MAX_BLOCKS: usize = 10_000;
