@@ -141,6 +141,22 @@ async fn requests_go_through_the_proxy_of_the_environment_but_not_to_hosts_that_
 }
 
 #[tokio::test]
+async fn the_proxy_of_the_settings_counts_where_the_environment_names_none() {
+    let llm = FakeLlm::start().await;
+    let (own, other) = (Relay::proxy(port(&llm)).await, Relay::proxy(port(&llm)).await);
+    let builder = || with_base_url(&llm, "http://model.test/v1").settings(json!({ "httpProxy": own.url() }));
+    llm.push_all([text("Through."), text("Through the other.")]);
+    assert_eq!(answer(builder()).await, "Through.");
+    assert_eq!(answer(builder().env("HTTP_PROXY", &other.url())).await, "Through the other.");
+    assert_eq!((own.asked().len(), other.asked().len()), (1, 1));
+    let builder = with_base_url(&llm, "http://model.test/v1");
+    let settings = json!({ "httpProxy": "http://us er:s3cret@[", "retry": { "enabled": false } });
+    let error = answer(builder.settings(settings)).await;
+    assert_eq!(error, "httpProxy of the settings is not the address of a proxy");
+    llm.finish();
+}
+
+#[tokio::test]
 async fn a_server_of_an_authority_that_nobody_named_is_not_trusted_and_one_that_was_named_is() {
     let llm = FakeLlm::start().await;
     let server = Relay::tls(&llm).await;

@@ -195,6 +195,66 @@ async fn retry_after_is_honoured_up_to_the_configured_maximum() {
 }
 
 #[tokio::test]
+async fn attempts_inside_a_request_are_made_before_the_run_hears_of_a_failure() {
+    let llm = FakeLlm::start().await;
+    let busy = || Reply::error(503, "api_error", "busy").retry_after(0);
+    let settings = json!({ "retry": { "enabled": false, "provider": { "maxRetries": 2 } } });
+    llm.push_all([busy(), busy()]);
+    llm.push(text("made it"));
+    let daemon = Daemon::builder(&llm).settings(settings).spawn().await;
+    daemon.run("go").await;
+    assert_eq!(text_of_content(&daemon.messages().await.last().unwrap()["content"]), "made it");
+    assert_eq!((llm.requests().len(), daemon.all(json!({ "type": "auto_retry_start" })).len()), (3, 0));
+
+    llm.push_all([busy(), busy(), busy()]);
+    daemon.run("again").await;
+    let last = daemon.messages().await.pop().unwrap();
+    assert_eq!((&last["stopReason"], llm.requests().len()), (&json!("error"), 6));
+    // What another attempt does not change is not tried again, nor what the provider wants to be late for.
+    for refusal in [
+        Reply::error(400, "invalid_request_error", "no"),
+        Reply::error(429, "rate_limit_error", "slow down").retry_after(61),
+    ] {
+        let before = llm.requests().len();
+        llm.push(refusal);
+        daemon.run("again").await;
+        assert_eq!(llm.requests().len(), before + 1);
+    }
+    daemon.finish().await;
+    llm.finish();
+}
+
+#[tokio::test]
+async fn the_head_of_a_response_may_take_as_long_as_the_settings_say() {
+    let llm = FakeLlm::start().await;
+    llm.push(Reply::silence());
+    llm.push(text("made it"));
+    let settings = json!({ "retry": { "baseDelayMs": 1, "provider": { "timeoutMs": 500 } } });
+    let daemon = Daemon::builder(&llm).settings(settings).spawn().await;
+    daemon.run("go").await;
+    let start = &daemon.all(json!({ "type": "auto_retry_start" }))[0];
+    assert!(start["errorMessage"].as_str().unwrap().contains("0.5 seconds"), "{start}");
+    assert_eq!(text_of_content(&daemon.messages().await.last().unwrap()["content"]), "made it");
+    daemon.finish().await;
+    llm.finish();
+}
+
+#[tokio::test]
+async fn an_abort_ends_the_wait_between_attempts_inside_a_request() {
+    let llm = FakeLlm::start().await;
+    llm.push(Reply::error(503, "api_error", "busy").retry_after(3600));
+    let provider = json!({ "maxRetries": 1, "maxRetryDelayMs": 0 });
+    let daemon = Daemon::builder(&llm).settings(json!({ "retry": { "provider": provider } })).spawn().await;
+    daemon.prompt("go").await;
+    llm.request(0).await;
+    daemon.ok(json!({ "type": "abort" })).await;
+    daemon.settled().await;
+    assert_eq!(daemon.messages().await.pop().unwrap()["stopReason"], "aborted");
+    daemon.finish().await;
+    llm.finish();
+}
+
+#[tokio::test]
 async fn abort_retry_ends_the_wait_and_settles_at_once() {
     let llm = FakeLlm::start().await;
     let daemon = waiting_daemon(&llm).await;

@@ -329,22 +329,26 @@ async fn a_session_is_deleted_unless_it_is_open_or_none() {
 
 #[tokio::test]
 async fn of_a_branch_too_long_for_the_model_the_newest_part_is_summarised() {
-    let llm = FakeLlm::start().await;
-    let long = |word: &str| format!("{word} {}", "x".repeat(1800));
-    llm.push_all([text("alpha"), text(&long("older")), text(&long("newer"))]);
-    let models = json!({ "providers": { "mock": { "baseUrl": format!("{}/v1", llm.url()), "api": "openai-completions", "apiKey": "key",
-        "models": [{ "id": "m1", "contextWindow": 1500, "maxTokens": 100 }] } } });
-    let daemon = Daemon::builder(&llm).models(models).spawn().await;
-    daemon.ok(json!({ "type": "set_auto_compaction", "enabled": false })).await;
-    for prompt in ["first", "second", &long("third")] {
-        daemon.run(prompt).await;
+    for (window, reserve, is_whole) in [(1500, 0, false), (4000, 3000, false), (4000, 0, true)] {
+        let llm = FakeLlm::start().await;
+        let long = |word: &str| format!("{word} {}", "x".repeat(1800));
+        llm.push_all([text("alpha"), text(&long("older")), text(&long("newer"))]);
+        let models = json!({ "providers": { "mock": { "baseUrl": format!("{}/v1", llm.url()),
+            "api": "openai-completions", "apiKey": "key",
+            "models": [{ "id": "m1", "contextWindow": window, "maxTokens": 100 }] } } });
+        let settings = json!({ "branchSummary": { "reserveTokens": reserve } });
+        let daemon = Daemon::builder(&llm).models(models).settings(settings).spawn().await;
+        daemon.ok(json!({ "type": "set_auto_compaction", "enabled": false })).await;
+        for prompt in ["first", "second", &long("third")] {
+            daemon.run(prompt).await;
+        }
+        llm.push(text("what was tried"));
+        let alpha = entry_of(&daemon, "alpha").await;
+        daemon.ok(json!({ "type": "navigate_tree", "targetId": alpha, "summarize": true })).await;
+        let asked = llm.request(3).await.user_texts().concat();
+        assert!(asked.contains("newer xxx") && asked.contains("third xxx"), "{window} {reserve}: {asked}");
+        assert_eq!(asked.contains("older xxx"), is_whole, "{window} {reserve}: {asked}");
+        daemon.finish().await;
+        llm.finish();
     }
-    llm.push(text("what was tried"));
-    let alpha = entry_of(&daemon, "alpha").await;
-    daemon.ok(json!({ "type": "navigate_tree", "targetId": alpha, "summarize": true })).await;
-    let asked = llm.request(3).await.user_texts().concat();
-    assert!(asked.contains("newer xxx") && asked.contains("third xxx"), "{asked}");
-    assert!(!asked.contains("older xxx"), "{asked}");
-    daemon.finish().await;
-    llm.finish();
 }

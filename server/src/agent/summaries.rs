@@ -61,6 +61,8 @@ pub(super) struct SummaryTask {
     models: Arc<ModelRegistry>,
     options: RequestOptions,
     retries: RetryPlan,
+    /// `branchSummary.reserveTokens`
+    branch_reserve: u64,
     source: Source,
     cancel: CancellationToken,
     inbox: mpsc::Sender<Inbox>,
@@ -80,6 +82,7 @@ impl Agent {
             models: self.models.clone(),
             options: self.request_options(),
             retries: self.recovery.plan(),
+            branch_reserve: self.settings.branch_summary.reserve_tokens,
             source,
             cancel,
             inbox: self.inbox_writer.clone(),
@@ -115,7 +118,12 @@ impl SummaryTask {
     }
 
     fn limits(&self) -> SummaryLimits {
-        SummaryLimits { context_window: self.model.context_window, max_tokens: self.model.max_tokens }
+        let reserve_tokens = match self.source {
+            Source::BranchSummary => self.branch_reserve,
+            Source::Compaction(_) => 0,
+        };
+        let Model { context_window, max_tokens, .. } = self.model;
+        SummaryLimits { context_window, max_tokens, reserve_tokens }
     }
 
     async fn ask(&self, request: SummaryRequest) -> Result<SummaryReply, SummaryFailure> {

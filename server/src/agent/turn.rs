@@ -7,7 +7,7 @@ use sampi_protocol::events::TurnStart;
 
 use super::Agent;
 use super::link::TurnPlan;
-use crate::llm::{Credentials, ModelRequest, Provider, RequestOptions};
+use crate::llm::{Attempts, Credentials, ModelRequest, Provider, RequestOptions};
 use crate::resources::paths::PROCESS_MARKERS;
 use crate::tools::{ImageSettings, ShellSettings};
 
@@ -68,6 +68,11 @@ impl Agent {
             session_id: Some(self.session.id().to_string()),
             max_tokens: None,
             idle_timeout: self.settings.http_idle_timeout,
+            head_timeout: self.settings.retry.provider.timeout,
+            attempts: Attempts {
+                more: self.settings.retry.provider.max_retries,
+                max_requested_delay: self.settings.retry.provider.max_retry_delay,
+            },
             cache_retention: self.cache_retention,
             thinking_budgets: self.settings.thinking_budgets,
             block_images: self.settings.images.block_images,

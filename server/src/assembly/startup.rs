@@ -87,6 +87,11 @@ impl Startup {
         warnings.extend_from_slice(&config.warnings);
         warnings.extend(settings_warnings);
         let mut registry = (boundaries.models)(environment, paths);
+        let http = boundaries.providers.http();
+        if let Some(proxy) = &settings.http_proxy {
+            http.use_proxy(proxy);
+        }
+        registry.use_http(http.clone());
         for (provider, key) in &boundaries.api_keys {
             registry.set_api_key(provider, key.clone());
         }

@@ -60,8 +60,8 @@ pub fn help_text() -> String {
          \x20 ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, GROQ_API_KEY, ...\n\
          \x20                                   keys of the providers\n\
          \x20 HTTP_PROXY, HTTPS_PROXY, NO_PROXY proxies of requests to models\n\
-         \x20 NODE_EXTRA_CA_CERTS               file with certificates of authorities to trust as well; SSL_CERT_FILE\n\
-         \x20                                   names those to trust instead of the system's\n\
+         \x20 NODE_EXTRA_CA_CERTS               file with certificates of further authorities; SSL_CERT_FILE\n\
+         \x20                                   names those that count instead of the system's\n\
          \x20 SAMPI_LOG                         log on stderr: off, error, warn (default), info, debug, trace\n\
          \x20 SAMPI_DEMO_SCRIPT                 file with the script of the demo model\n\n\
          Configuration (the same files as Pi's):\n\

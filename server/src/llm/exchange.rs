@@ -112,7 +112,7 @@ pub(crate) fn json_post(
 ) -> Result<Post, Fault> {
     let body = serde_json::to_vec(body)
         .map_err(|error| Fault::of_kind(FailureKind::Other, format!("cannot write the request: {error}")))?;
-    Ok(Post { url, headers, body })
+    Ok(Post { url, headers, body: body.into() })
 }
 
 /// Sends a request and decodes the response.
@@ -164,19 +164,12 @@ async fn send_and_decode(
         Ok(post) => post,
         Err(fault) => return failed(draft, request, fault),
     };
-    let patience = Patience { idle: request.options.idle_timeout, cancel };
-    let mut response = match http.post(post, patience).await {
+    let mut response = match open(http, post, &decoder, request, cancel).await {
         Ok(response) => response,
-        Err(HttpError::Cancelled) => return aborted(draft, request, ABORTED_BEFORE),
-        Err(error) => return failed(draft, request, transport_fault(&error)),
+        Err(End::Cancelled) => return aborted(draft, request, ABORTED_BEFORE),
+        Err(End::Fault(fault)) => return failed(draft, request, fault),
     };
-    tracing::debug!(status = response.status(), "response");
-    if !(200..300).contains(&response.status()) {
-        return match status_fault(&mut response, &decoder, patience).await {
-            Ok(fault) => failed(draft, request, fault),
-            Err(_) => aborted(draft, request, ABORTED_BEFORE),
-        };
-    }
+    let patience = Patience { idle: request.options.idle_timeout, cancel };
 
     decoder.opened(&mut draft);
     let mut outlet = Outlet { updates, open: true };
@@ -206,6 +199,40 @@ async fn send_and_decode(
             draft.complete(request, stop, None)
         }
         Some(fault) => failed(draft, request, fault),
+    }
+}
+
+/// Sends the request until its response is a good one, as often as the options allow.
+async fn open(
+    http: &Http,
+    post: Post,
+    decoder: &impl Decoder,
+    request: &ModelRequest,
+    cancel: &CancellationToken,
+) -> Result<Response, End> {
+    let options = &request.options;
+    let patience = Patience { idle: options.head_timeout.or(options.idle_timeout), cancel };
+    let mut made = 0;
+    loop {
+        let fault = match http.post(post.clone(), patience).await {
+            Ok(mut response) => {
+                tracing::debug!(status = response.status(), "response");
+                if (200..300).contains(&response.status()) {
+                    return Ok(response);
+                }
+                status_fault(&mut response, decoder, patience).await.map_err(|_| End::Cancelled)?
+            }
+            Err(HttpError::Cancelled) => return Err(End::Cancelled),
+            Err(error) => transport_fault(&error),
+        };
+        let Some(delay) = options.attempts.delay(made, &fault.failure) else { return Err(End::Fault(fault)) };
+        made += 1;
+        tracing::debug!(attempt = made, milliseconds = delay.as_millis(), error = fault.text, "asked again");
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(End::Cancelled),
+            () = tokio::time::sleep(delay) => {}
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The one HTTP client of all providers.
 
 use std::error::Error as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -26,22 +26,24 @@ const EXTRA_ROOTS_VARIABLE: &str = "NODE_EXTRA_CA_CERTS";
 /// How many redirects are followed, all to the same host.
 const MAX_REDIRECTS: usize = 5;
 
-/// A lazily built HTTP client; clones share it. Proxies and root certificates are the system's, those of
-/// `NODE_EXTRA_CA_CERTS` beside them.
+/// A lazily built HTTP client; clones share it. Proxies and root certificates are the system's, those of the
+/// settings and of `NODE_EXTRA_CA_CERTS` beside them.
 #[derive(Debug, Clone, Default)]
 pub struct Http {
     client: Arc<OnceCell<reqwest::Client>>,
+    /// The proxy of the settings. It may hold a password.
+    proxy: Arc<OnceLock<SecretString>>,
 }
 
 /// A request.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Post {
     /// Where to.
     pub url: String,
     /// Header names and values. A later header replaces an earlier one of the same name.
     pub headers: Vec<(String, SecretString)>,
     /// The body, of the type that a header says.
-    pub body: Vec<u8>,
+    pub body: Bytes,
 }
 
 /// When to give up waiting.
@@ -76,6 +78,12 @@ impl Http {
         Self::default()
     }
 
+    /// Sends requests through this proxy, unless the environment names one. The first one that is given
+    /// counts, and only before the first request.
+    pub fn use_proxy(&self, proxy: &str) {
+        self.proxy.get_or_init(|| proxy.trim().into());
+    }
+
     /// Sends a request and waits for the head of the response.
     pub async fn post(&self, post: Post, patience: Patience<'_>) -> Result<Response, HttpError> {
         let Post { url, headers, body } = post;
@@ -100,7 +108,7 @@ impl Http {
         request: impl FnOnce(&reqwest::Client) -> reqwest::RequestBuilder,
     ) -> Result<Response, HttpError> {
         let send = async {
-            let client = self.client.get_or_try_init(build_client).await?;
+            let client = self.client.get_or_try_init(|| build_client(self.proxy.get().cloned())).await?;
             request(client).send().await.map_err(connection_error)
         };
         let inner = patience.wait(send).await??;
@@ -185,24 +193,48 @@ impl Response {
     }
 }
 
-async fn build_client() -> Result<reqwest::Client, HttpError> {
+async fn build_client(proxy: Option<SecretString>) -> Result<reqwest::Client, HttpError> {
     // Reading the root certificates takes some ten milliseconds of file access.
-    let built = tokio::task::spawn_blocking(|| {
+    let built = tokio::task::spawn_blocking(move || {
         // An error says that there is a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        reqwest::Client::builder()
+        let mut builder = reqwest::Client::builder();
+        if let Some(proxy) = proxy {
+            for proxy in proxies(&proxy)? {
+                builder = builder.proxy(proxy);
+            }
+        }
+        builder
             .tls_certs_merge(extra_roots())
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_keepalive(Duration::from_secs(30))
             .user_agent(concat!("sampi/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::custom(same_host))
             .build()
+            .map_err(|error| HttpError::Request(format!("cannot set up HTTP: {}", deepest(&error))))
     });
     match built.await {
-        Ok(Ok(client)) => Ok(client),
-        Ok(Err(error)) => Err(HttpError::Request(format!("cannot set up HTTP: {}", deepest(&error)))),
+        Ok(built) => built,
         Err(error) => Err(HttpError::Request(format!("cannot set up HTTP: {error}"))),
     }
+}
+
+/// The proxies where the settings name one: what the environment names goes before it.
+fn proxies(setting: &SecretString) -> Result<[reqwest::Proxy; 2], HttpError> {
+    let chosen = |scheme: &str| {
+        let names =
+            [scheme.to_uppercase(), scheme.to_owned(), "ALL_PROXY".to_owned(), "all_proxy".to_owned()];
+        let mut set = names.iter().filter_map(|name| std::env::var(name).ok());
+        let own = set.find(|proxy| !proxy.is_empty());
+        own.unwrap_or_else(|| setting.expose_secret().to_owned())
+    };
+    let no_address =
+        |_| HttpError::Request("httpProxy of the settings is not the address of a proxy".to_owned());
+    let except = |proxy: reqwest::Proxy| proxy.no_proxy(reqwest::NoProxy::from_env());
+    Ok([
+        except(reqwest::Proxy::http(chosen("http_proxy")).map_err(no_address)?),
+        except(reqwest::Proxy::https(chosen("https_proxy")).map_err(no_address)?),
+    ])
 }
 
 /// The certificates of further authorities: whoever runs Pi behind a proxy that opens TLS names them so.

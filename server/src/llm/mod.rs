@@ -131,12 +131,42 @@ pub struct RequestOptions {
     pub max_tokens: Option<u64>,
     /// How long the stream may be silent, headers included; no limit when absent.
     pub idle_timeout: Option<Duration>,
+    /// How long the head of the response may take; as long as the stream may be silent when absent.
+    pub head_timeout: Option<Duration>,
+    /// How often the provider is asked again before the failure is one of the run.
+    pub attempts: Attempts,
     /// How long to keep the prompt cache.
     pub cache_retention: CacheRetention,
     /// Tokens of thinking for each level, where the user set them.
     pub thinking_budgets: ThinkingBudgets,
     /// True to leave images out (`images.blockImages`).
     pub block_images: bool,
+}
+
+/// Further attempts inside one request, before anything of an answer has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Attempts {
+    /// How many, at most.
+    pub more: u32,
+    /// The longest wait that a provider may ask for; any when absent.
+    pub max_requested_delay: Option<Duration>,
+}
+
+impl Attempts {
+    /// How long to wait before the next attempt, after so many further ones; `None` when there is none.
+    fn delay(self, made: u32, failure: &Failure) -> Option<Duration> {
+        /// Doubles with each attempt.
+        const FIRST: Duration = Duration::from_millis(500);
+        const LONGEST: Duration = Duration::from_secs(8);
+        if made >= self.more || !failure.kind.is_retryable() {
+            return None;
+        }
+        match (failure.retry_after, self.max_requested_delay) {
+            (Some(asked), Some(most)) if asked > most => None,
+            (Some(asked), _) => Some(asked),
+            (None, _) => Some(FIRST.saturating_mul(2u32.saturating_pow(made)).min(LONGEST)),
+        }
+    }
 }
 
 /// How long the provider should keep the prompt cache.

@@ -32,6 +32,7 @@ pub const APIS: [&str; 9] = [
 /// with the first request.
 #[derive(Clone)]
 pub struct Providers {
+    http: Http,
     by_api: Arc<HashMap<&'static str, Arc<dyn Provider>>>,
 }
 
@@ -47,9 +48,14 @@ impl Providers {
         by_api.insert(bedrock_converse_stream::API, Arc::new(BedrockConverseStream::new(http.clone())));
         by_api.insert(google_generative_ai::API, Arc::new(GoogleGenerativeAi::new(http.clone())));
         by_api.insert(google_vertex::API, Arc::new(GoogleVertex::new(http.clone())));
-        by_api.insert(anthropic_messages::API, Arc::new(AnthropicMessages::new(http)));
+        by_api.insert(anthropic_messages::API, Arc::new(AnthropicMessages::new(http.clone())));
         by_api.insert(scripted::API, Arc::new(Scripted::new()));
-        Self { by_api: Arc::new(by_api) }
+        Self { http, by_api: Arc::new(by_api) }
+    }
+
+    /// The HTTP client that all share.
+    pub fn http(&self) -> &Http {
+        &self.http
     }
 
     /// The wire names of all APIs.

@@ -60,7 +60,7 @@ impl Asker<'_> {
             header("accept", "application/json"),
             header("content-type", "application/x-www-form-urlencoded"),
         ];
-        let post = Post { url: url.to_owned(), headers, body: form_text(form).into_bytes() };
+        let post = Post { url: url.to_owned(), headers, body: form_text(form).into() };
         self.json(url, self.http.post(post, self.patience).await, secrets).await
     }
 
@@ -75,7 +75,7 @@ impl Asker<'_> {
         let mut headers: Headers =
             vec![header("accept", "application/json"), header("content-type", "application/json")];
         headers.extend(authorization);
-        let post = Post { url: url.to_owned(), headers, body: body.to_string().into_bytes() };
+        let post = Post { url: url.to_owned(), headers, body: body.to_string().into() };
         self.json(url, self.http.post(post, self.patience).await, secrets).await
     }
 

@@ -113,6 +113,11 @@ impl OAuthClient {
         Self::default()
     }
 
+    /// A client over this HTTP client.
+    pub fn over(http: Http) -> Self {
+        Self { http, cancel: CancellationToken::new() }
+    }
+
     fn asker(&self) -> Asker<'_> {
         Asker { http: &self.http, patience: Patience { idle: Some(SERVER_TIMEOUT), cancel: &self.cancel } }
     }

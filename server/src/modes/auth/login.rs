@@ -22,6 +22,7 @@ pub(super) struct Login<'a, T> {
     pub(super) file: &'a Path,
     pub(super) registry: &'a ModelRegistry,
     pub(super) services: &'a [Service],
+    pub(super) client: &'a OAuthClient,
     pub(super) terminal: T,
 }
 
@@ -129,16 +130,16 @@ impl<T: Terminal> Login<'_, T> {
         service: &Service,
         browser: Browser,
     ) -> Result<&'static str, LoginError> {
-        let client = OAuthClient::new();
+        let client = self.client;
         let tokens = match &service.sign_in {
             SignIn::Browser(sign_in) => {
                 let sign_in = Authorization::begin(sign_in).await.map_err(LoginError::SignIn)?;
-                self.with_browser(&sign_in, &client, browser).await?
+                self.with_browser(&sign_in, client, browser).await?
             }
             SignIn::Device(sign_in) => {
                 let sign_in =
-                    DeviceAuthorization::begin(sign_in, &client).await.map_err(LoginError::SignIn)?;
-                self.with_device(&sign_in, &client, browser).await?
+                    DeviceAuthorization::begin(sign_in, client).await.map_err(LoginError::SignIn)?;
+                self.with_device(&sign_in, client, browser).await?
             }
         };
         store::save_tokens(self.file, self.provider, &tokens).map_err(|error| self.not_saved(&error))?;

@@ -10,11 +10,15 @@ mod tests;
 use std::io::IsTerminal;
 use std::path::Path;
 
+use serde_json::Map;
+
 use crate::cli::{AUTH_HELP, AuthCommand, LoginWay, parse_auth};
+use crate::llm::http::Http;
 use crate::modes::signals::{Signal, Signals};
-use crate::oauth::{self, Service};
+use crate::oauth::{self, OAuthClient, Service};
 use crate::resources::auth::store::{self, Kind};
 use crate::resources::models::ModelRegistry;
+use crate::resources::settings::{Settings, SettingsSource, SettingsWish, TrustOverride};
 use crate::resources::{Environment, Paths};
 use login::Login;
 use names::shown_name;
@@ -59,11 +63,24 @@ pub(super) async fn run(
         return Answer::result(0, AUTH_HELP.trim_end());
     }
     let paths = Paths::new(environment, cwd);
-    let registry = ModelRegistry::load(environment, &paths, Vec::new());
+    let mut registry = ModelRegistry::load(environment, &paths, Vec::new());
     super::tell(registry.warnings());
+    let http = Http::new();
+    // The proxy is the user's own setting: no project has a say in it.
+    let wish = SettingsWish {
+        source: &SettingsSource::Files,
+        overrides: &Map::new(),
+        trust: TrustOverride::Deny,
+        changes: &[],
+    };
+    if let Some(proxy) = Settings::load(&paths, wish).settings.http_proxy {
+        http.use_proxy(&proxy);
+    }
+    registry.use_http(http.clone());
     let is_login = matches!(command, AuthCommand::Login { .. });
     let services = oauth::known();
-    let desk = Desk { paths: &paths, registry: &registry, services: &services };
+    let client = OAuthClient::over(http);
+    let desk = Desk { paths: &paths, registry: &registry, services: &services, client: &client };
     let done = async {
         match command {
             AuthCommand::Login { provider, way } => {
@@ -92,6 +109,7 @@ struct Desk<'a> {
     paths: &'a Paths,
     registry: &'a ModelRegistry,
     services: &'a [Service],
+    client: &'a OAuthClient,
 }
 
 impl Desk<'_> {
@@ -130,8 +148,8 @@ impl Desk<'_> {
         match terminal {
             Some(Ok(terminal)) => {
                 let file = self.paths.auth_file();
-                let Self { registry, services, .. } = *self;
-                Login { provider, file: &file, registry, services, terminal }.run(way).await
+                let Self { registry, services, client, .. } = *self;
+                Login { provider, file: &file, registry, services, client, terminal }.run(way).await
             }
             Some(Err(error)) => Answer::error(format!("the terminal cannot be used: {error}")),
             None => Answer::error(

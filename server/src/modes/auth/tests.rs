@@ -115,7 +115,8 @@ impl Home {
         let paths = Paths::new(&environment, self.dir.path());
         let mut registry = ModelRegistry::load(&environment, &paths, Vec::new());
         registry.set_services(paths.auth_file(), self.services.clone());
-        work(Desk { paths: &paths, registry: &registry, services: &self.services }).await
+        let client = OAuthClient::new();
+        work(Desk { paths: &paths, registry: &registry, services: &self.services, client: &client }).await
     }
 
     /// The exit code and the text that a command line ends with.

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::AuthError;
 use super::file::read_tokens;
 use super::store::write_tokens;
+use crate::llm::http::Http;
 use crate::oauth::{self, OAuthClient, OAuthError, Service, Tokens};
 use crate::resources::shared_file::{SharedObject, TOUCH_EVERY};
 
@@ -52,12 +53,32 @@ struct Shared {
     turn: tokio::sync::Mutex<()>,
 }
 
+impl Default for SignIns {
+    /// None at all.
+    fn default() -> Self {
+        Self::new(PathBuf::new(), Vec::new())
+    }
+}
+
 impl SignIns {
     pub(in crate::resources) fn new(file: PathBuf, services: Vec<Service>) -> Self {
         Self(Arc::new(Shared {
             file,
             services,
             client: OAuthClient::new(),
+            renewed: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    /// The same over another HTTP client.
+    pub(in crate::resources) fn over(&self, http: Http) -> Self {
+        let Shared { file, services, .. } = &*self.0;
+        let client = OAuthClient::over(http);
+        Self(Arc::new(Shared {
+            file: file.clone(),
+            services: services.clone(),
+            client,
             renewed: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
         }))

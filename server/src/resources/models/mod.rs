@@ -25,6 +25,7 @@ use super::config_value::{CommandError, ConfigValue, run_command};
 use super::{Environment, Paths};
 use crate::llm::Credentials;
 use crate::llm::google_vertex::DefaultCredentials;
+use crate::llm::http::Http;
 use crate::oauth::{self, Tokens};
 pub use choose::{Initial, InitialWish, ThinkingWish, default_thinking, unknown_model};
 use file::{Headers, ProviderEntry, Surroundings};
@@ -185,6 +186,11 @@ impl ModelRegistry {
         renewal: Renewal,
     ) -> Result<Tokens, AuthError> {
         self.sign_ins.tokens(provider, tokens, renewal).await
+    }
+
+    /// Renews sign-ins over this HTTP client.
+    pub fn use_http(&mut self, http: Http) {
+        self.sign_ins = self.sign_ins.over(http);
     }
 
     /// Takes these for what is known of authorization servers.

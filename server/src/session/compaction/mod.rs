@@ -61,6 +61,8 @@ pub struct SummaryLimits {
     pub context_window: u64,
     /// Its largest output in tokens.
     pub max_tokens: u64,
+    /// Tokens of the window that the transcript leaves free, as far as three quarters of the window allow.
+    pub reserve_tokens: u64,
 }
 
 /// A summary, with what it took.
@@ -135,7 +137,9 @@ async fn answer<E>(
 
 /// The tokens of a transcript that one request may take.
 fn transcript_budget(limits: SummaryLimits) -> u64 {
-    (limits.context_window * TRANSCRIPT_SHARE / 100).max(SMALLEST_TRANSCRIPT)
+    let window = limits.context_window;
+    let unreserved = window.saturating_sub(limits.reserve_tokens).max(window / 4);
+    (window * TRANSCRIPT_SHARE / 100).min(unreserved).max(SMALLEST_TRANSCRIPT)
 }
 
 /// The transcript of as many of the last messages as one request may take.
