@@ -3,6 +3,7 @@
 //! ARCHITECTURE.md at the root of the repository has the code map and the invariants.
 
 pub mod agent;
+pub mod branding;
 pub mod cli;
 mod ecmascript;
 pub mod export;

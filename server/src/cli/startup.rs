@@ -3,12 +3,13 @@
 use sampi_protocol::data::{Model, ThinkingLevel};
 
 use super::Config;
+use crate::branding::CACHE_RETENTION_VARIABLE;
 use crate::llm::CacheRetention;
 use crate::resources::models::{
     DEMO_PROVIDER, Initial, InitialWish, ModelRegistry, ModelWish, ResolveError, Resolved, ScopedModel,
     ThinkingWish, default_thinking,
 };
-use crate::resources::paths::{CACHE_RETENTION_VARIABLE, SessionDirWish, SessionsDir};
+use crate::resources::paths::{SessionDirWish, SessionsDir};
 use crate::resources::settings::{LoadedSettings, ResourceLists, Settings};
 use crate::resources::system_prompt::{PromptError, PromptSources, PromptWish};
 use crate::resources::{Environment, Paths};

@@ -11,6 +11,8 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
+use crate::branding::BRANDING;
+
 /// How long connecting may take, name look-up and TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -189,7 +191,7 @@ async fn build_client() -> Result<reqwest::Client, HttpError> {
         reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_keepalive(Duration::from_secs(30))
-            .user_agent(concat!("sampi/", env!("CARGO_PKG_VERSION")))
+            .user_agent(BRANDING.user_agent())
             .redirect(reqwest::redirect::Policy::custom(same_host))
             .build()
     });

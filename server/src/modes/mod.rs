@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use crate::branding::BRANDING;
 use crate::cli::{self, Config, Invocation, Mode, Startup};
 use crate::export::{self, Leaf};
 use crate::llm::demo_models;
@@ -39,10 +40,12 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
 
 fn run_invocation(invocation: Invocation, environment: Environment) -> i32 {
     match invocation {
-        Invocation::Help => print(&cli::help_text()),
+        Invocation::Help => print(&cli::help_text(BRANDING)),
         Invocation::Version(version) => print(&format!("{version}\n")),
         Invocation::Schema => print(SCHEMA),
-        Invocation::NotYet(what) => fail(&format!("{what} is not implemented in this version of sampi")),
+        Invocation::NotYet(what) => {
+            fail(&format!("{what} is not implemented in this version of {}", BRANDING.name))
+        }
         Invocation::ListModels { search, config } => with_cwd(|cwd| {
             let paths = Paths::new(&environment, cwd);
             let mut warnings = Vec::new();

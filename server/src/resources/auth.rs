@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 
 use super::config_value::{CommandError, ConfigValue, run_command};
 use super::{Environment, Paths, jsonc};
+use crate::branding::BRANDING;
 
 /// Where a provider's key comes from.
 #[derive(Debug, Clone)]
@@ -60,8 +61,10 @@ impl fmt::Display for AuthError {
                 f,
                 "No API key found for the selected model.\n\nNo model is available. Set a provider's key in the \
                  environment (such as ANTHROPIC_API_KEY or OPENAI_API_KEY), save one in auth.json, or describe a \
-                 provider in models.json; both files are in the agent directory (~/.pi/agent, or \
-                 PI_CODING_AGENT_DIR). `--provider demo` selects the built-in demo model, which needs no key."
+                 provider in models.json; both files are in the agent directory ({}, or {}). `--provider demo` \
+                 selects the built-in demo model, which needs no key.",
+                BRANDING.agent_dir(),
+                BRANDING.agent_dir_variable()
             ),
             Self::NoKey { provider, why } => {
                 write!(f, "No API key found for {provider}.\n\n")?;
