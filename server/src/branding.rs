@@ -4,7 +4,7 @@
 //! It drives the texts that name the program (help, version, errors, hints), the configuration folder of the user
 //! and of a project, the environment variables that are this program's own, its user agent and the names of its
 //! temporary files. It does not touch what others rely on by name: the wire, the session files, the variables that
-//! Pi calls `PI_...` under every name, and the model's prompts.
+//! every fork of Pi calls `PI_...`, and the prompts of the model.
 
 /// The program's name: lower case letters, digits and hyphens.
 const NAME: &str = "sampi";
@@ -12,26 +12,29 @@ const NAME: &str = "sampi";
 /// The configuration folder, in the home directory and in projects.
 const CONFIG_DIR: &str = ".pi";
 
-/// How the two variables begin that say where the configuration and the sessions are. Empty: as the program's own
-/// variables do. Ours are Pi's, because the configuration is.
-const DIRECTORY_PREFIX: &str = "PI";
+/// The name of what Pi calls after itself and hosts and users of Pi know: the variables of the directories,
+/// exported pages. Empty: the program's name, as in a fork of Pi.
+const SHARED_NAME: &str = "pi";
 
-/// The names of this build. `SAMPI_BUILD_NAME`, `SAMPI_BUILD_CONFIG_DIR` and `SAMPI_BUILD_DIRECTORY_PREFIX` in the
-/// environment of the build go before the constants above; a name without a prefix gives the prefix too.
+/// The names of this build. `SAMPI_BUILD_NAME`, `SAMPI_BUILD_CONFIG_DIR` and `SAMPI_BUILD_SHARED_NAME` in the
+/// environment of the build go before the constants above; with a name of its own it shares none with Pi unless
+/// told so.
 pub const BRANDING: Branding = Branding {
     name: given(option_env!("SAMPI_BUILD_NAME"), NAME),
     config_dir: given(option_env!("SAMPI_BUILD_CONFIG_DIR"), CONFIG_DIR),
-    directory_prefix: given(
-        option_env!("SAMPI_BUILD_DIRECTORY_PREFIX"),
-        if is_given(option_env!("SAMPI_BUILD_NAME")) { "" } else { DIRECTORY_PREFIX },
+    shared_name: given(
+        option_env!("SAMPI_BUILD_SHARED_NAME"),
+        if is_given(option_env!("SAMPI_BUILD_NAME")) { "" } else { SHARED_NAME },
     ),
 };
 
 const _: () =
-    assert!(is_name(BRANDING.name), "the name is lower case letters, digits and hyphens, a letter first");
-const _: () = assert!(is_folder(BRANDING.config_dir), "the configuration folder is the name of one folder");
-const _: () =
-    assert!(is_prefix(BRANDING.directory_prefix), "the prefix is upper case letters, digits and underscores");
+    assert!(is_name(BRANDING.name), "the name: lower case letters, digits and hyphens, a letter first");
+const _: () = assert!(is_folder(BRANDING.config_dir), "the configuration folder: the name of one folder");
+const _: () = assert!(
+    BRANDING.shared_name.is_empty() || is_name(BRANDING.shared_name),
+    "the shared name: as the name, or empty"
+);
 
 /// The names by which users know the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +43,9 @@ pub struct Branding {
     pub name: &'static str,
     /// The folder of the configuration, in the home directory and in projects.
     pub config_dir: &'static str,
-    /// How the variables of [`Self::agent_dir_variable`] and [`Self::session_dir_variable`] begin; empty when they
-    /// begin with the name.
-    pub directory_prefix: &'static str,
+    /// The name of what Pi calls after itself: the variables of the directories, exported pages. Empty when that is
+    /// [`Self::name`].
+    pub shared_name: &'static str,
 }
 
 impl Branding {
@@ -55,17 +58,17 @@ impl Branding {
     /// A variable of the program's own: the name in capitals, an underscore, and what it is about. A hyphen becomes
     /// an underscore, because no shell can set a variable with a hyphen.
     pub fn variable(&self, subject: &str) -> String {
-        format!("{}_{subject}", self.name.to_ascii_uppercase().replace('-', "_"))
+        variable_of(self.name, subject)
     }
 
     /// Overrides the agent directory.
     pub fn agent_dir_variable(&self) -> String {
-        self.directory_variable("CODING_AGENT_DIR")
+        variable_of(self.shared_name(), "CODING_AGENT_DIR")
     }
 
     /// Overrides where sessions are kept.
     pub fn session_dir_variable(&self) -> String {
-        self.directory_variable("CODING_AGENT_SESSION_DIR")
+        variable_of(self.shared_name(), "CODING_AGENT_SESSION_DIR")
     }
 
     /// Names the level of the log.
@@ -88,12 +91,26 @@ impl Branding {
         format!("{}/{}", self.name, env!("CARGO_PKG_VERSION"))
     }
 
-    fn directory_variable(&self, subject: &str) -> String {
-        match self.directory_prefix {
-            "" => self.variable(subject),
-            prefix => format!("{prefix}_{subject}"),
-        }
+    /// How the names of exported pages begin.
+    pub fn page_prefix(&self) -> String {
+        format!("{}-session-", self.shared_name())
     }
+
+    /// Whether Pi keeps its configuration in the same place.
+    pub fn is_configured_as_pi(&self) -> bool {
+        self.config_dir == PI_CONFIG_DIR
+    }
+
+    fn shared_name(&self) -> &'static str {
+        if self.shared_name.is_empty() { self.name } else { self.shared_name }
+    }
+}
+
+/// Where Pi has its configuration.
+const PI_CONFIG_DIR: &str = ".pi";
+
+fn variable_of(name: &str, subject: &str) -> String {
+    format!("{}_{subject}", name.to_ascii_uppercase().replace('-', "_"))
 }
 
 /// Turns automatic network activity off. Like the others below it is called so in every fork of Pi: programs,
@@ -159,31 +176,19 @@ const fn is_folder(text: &str) -> bool {
     !is_dots
 }
 
-const fn is_prefix(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let mut index = 0;
-    while index < bytes.len() {
-        match bytes[index] {
-            b'A'..=b'Z' => {}
-            b'0'..=b'9' | b'_' if index > 0 => {}
-            _ => return false,
-        }
-        index += 1;
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FORK: Branding = Branding { name: "my-agent", config_dir: ".my-agent", directory_prefix: "" };
+    const FORK: Branding = Branding { name: "my-agent", config_dir: ".my-agent", shared_name: "" };
 
     #[test]
     fn a_fork_has_names_of_its_own_for_everything_that_users_see() {
         assert_eq!(FORK.title(), "My-agent");
         assert_eq!(FORK.agent_dir(), "~/.my-agent/agent");
         assert_eq!(FORK.user_agent(), format!("my-agent/{}", env!("CARGO_PKG_VERSION")));
+        assert_eq!(FORK.page_prefix(), "my-agent-session-");
+        assert!(!FORK.is_configured_as_pi());
         let variables = [
             FORK.agent_dir_variable(),
             FORK.session_dir_variable(),
@@ -196,10 +201,11 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_can_keep_the_variables_of_the_directories() {
-        let fork = Branding { directory_prefix: "PI", ..FORK };
+    fn a_fork_can_share_with_pi_what_pi_calls_after_itself() {
+        let fork = Branding { shared_name: "pi", ..FORK };
         assert_eq!(fork.agent_dir_variable(), "PI_CODING_AGENT_DIR");
         assert_eq!(fork.session_dir_variable(), "PI_CODING_AGENT_SESSION_DIR");
+        assert_eq!(fork.page_prefix(), "pi-session-");
         assert_eq!(fork.log_variable(), "MY_AGENT_LOG");
     }
 
@@ -209,8 +215,6 @@ mod tests {
         assert!(!is_name("") && !is_name("2a") && !is_name("My") && !is_name("a b") && !is_name("a/b"));
         assert!(is_folder(".pi") && is_folder("pi"));
         assert!(!is_folder("") && !is_folder(".") && !is_folder("..") && !is_folder("a/b"));
-        assert!(is_prefix("") && is_prefix("MY_AGENT") && is_prefix("A2"));
-        assert!(!is_prefix("my") && !is_prefix("2A") && !is_prefix("_A") && !is_prefix("A-B"));
     }
 
     #[test]

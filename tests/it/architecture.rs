@@ -241,6 +241,7 @@ fn the_names_that_a_fork_changes_are_written_in_one_place() {
                 FIXED_NAMES.iter().any(|(path, text)| source.path == *path && literal.contains(text));
             let names_it = has(literal, ".pi", false)
                 || has(literal, "PI_", true)
+                || literal.starts_with("pi-")
                 || literal.to_lowercase().contains("sampi");
             if names_it && !is_fixed {
                 found.push(format!("{}: {literal:?}", source.path));

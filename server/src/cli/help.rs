@@ -48,7 +48,8 @@ pub fn help_text(branding: Branding) -> String {
     for (variable, meaning) in VARIABLES {
         text.push_str(&row(&fill(variable, branding), INDENT - 2, &fill(meaning, branding)));
     }
-    text.push_str("\nConfiguration (the same files as Pi's):\n");
+    let whose = if branding.is_configured_as_pi() { " (the same files as Pi's)" } else { "" };
+    text.push_str(&format!("\nConfiguration{whose}:\n"));
     for (file, meaning) in FILES {
         text.push_str(&row(&fill(file, branding), INDENT - 2, &fill(meaning, branding)));
     }

@@ -276,7 +276,7 @@ fn help_version_schema_and_what_is_not_there_yet_are_told_apart() {
 
 #[test]
 fn a_fork_speaks_of_itself_and_its_own_files_and_variables() {
-    let fork = Branding { name: "my-agent", config_dir: ".mine", directory_prefix: "" };
+    let fork = Branding { name: "my-agent", config_dir: ".mine", shared_name: "" };
     let help = help_text(fork);
     assert!(help.starts_with("my-agent: a coding agent"), "{help}");
     for line in [
@@ -289,7 +289,7 @@ fn a_fork_speaks_of_itself_and_its_own_files_and_variables() {
     ] {
         assert!(help.contains(line), "{line}\n{help}");
     }
-    for gone in ["sampi", "SAMPI", ".pi", "PI_CODING", "{"] {
+    for gone in ["sampi", "SAMPI", ".pi", "PI_CODING", "Pi's", "{"] {
         assert!(!help.contains(gone), "{gone}\n{help}");
     }
     let version = version_text(fork, "/opt/bin/my-agent".as_ref());

@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_fork_has_folders_and_variables_of_its_own_and_does_not_look_at_those_of_others() {
-        let fork = Branding { name: "my-agent", config_dir: ".mine", directory_prefix: "" };
+        let fork = Branding { name: "my-agent", config_dir: ".mine", shared_name: "" };
         let of = |variables: &[(&str, &str)]| {
             let environment = environment(variables);
             let paths = Paths::branded(fork, &environment, "/w");
