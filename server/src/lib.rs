@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod assembly;
+pub mod branding;
 pub mod cli;
 mod ecmascript;
 pub mod export;

@@ -213,3 +213,40 @@ fn every_wire_name_is_one_literal() {
         wrong.map(|(name, places)| format!("{name}: {places:?}")).collect(),
     );
 }
+
+/// Texts with a name of the program that a fork does not change: where they are, and what they hold.
+const FIXED_NAMES: &[(&str, &str)] = &[
+    // A constant, not a variable of the environment.
+    ("server/src/cli/help.rs", "{PI_VERSION}"),
+    // How the crates are called, which is no name that users see.
+    ("server/src/modes/logging.rs", "sampi"),
+    // The model reads it; the variables have the same names in every fork of Pi.
+    ("server/src/tools/bash.rs", "PI_* environment variables"),
+];
+
+#[test]
+fn the_names_that_a_fork_changes_are_written_in_one_place() {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let has = |text: &str, name: &str, may_go_on: bool| {
+        text.match_indices(name).any(|(at, _)| {
+            let after = text[at + name.len()..].chars().next();
+            !text[..at].chars().next_back().is_some_and(is_word) && (may_go_on || !after.is_some_and(is_word))
+        })
+    };
+    let mut found = Vec::new();
+    let sources = sources_below("server/src").into_iter().map(Source::without_tests);
+    for source in sources.filter(|source| source.path != "server/src/branding.rs") {
+        for literal in &source.literals {
+            let is_fixed =
+                FIXED_NAMES.iter().any(|(path, text)| source.path == *path && literal.contains(text));
+            let names_it = has(literal, ".pi", false)
+                || has(literal, "PI_", true)
+                || literal.starts_with("pi-")
+                || literal.to_lowercase().contains("sampi");
+            if names_it && !is_fixed {
+                found.push(format!("{}: {literal:?}", source.path));
+            }
+        }
+    }
+    assert_none("names of the program belong to server/src/branding.rs", found);
+}

@@ -7,8 +7,8 @@ use sampi_protocol::events::TurnStart;
 
 use super::Agent;
 use super::link::TurnPlan;
+use crate::branding::{PROCESS_MARKERS, session_variables};
 use crate::llm::{Attempts, Credentials, ModelRequest, Provider, RequestOptions};
-use crate::resources::paths::PROCESS_MARKERS;
 use crate::tools::{ImageSettings, ShellSettings};
 
 impl Agent {
@@ -90,11 +90,11 @@ impl Agent {
     fn shell_environment(&self, thinking: ThinkingLevel) -> Vec<(String, Option<String>)> {
         let model = self.model.as_ref();
         [
-            ("PI_SESSION_ID", Some(self.session.id().to_string())),
-            ("PI_SESSION_FILE", self.session_file()),
-            ("PI_PROVIDER", model.map(|model| model.provider.clone())),
-            ("PI_MODEL", model.map(|model| model.id.clone())),
-            ("PI_REASONING_LEVEL", Some(thinking.as_str().to_owned())),
+            (session_variables::ID, Some(self.session.id().to_string())),
+            (session_variables::FILE, self.session_file()),
+            (session_variables::PROVIDER, model.map(|model| model.provider.clone())),
+            (session_variables::MODEL, model.map(|model| model.id.clone())),
+            (session_variables::REASONING_LEVEL, Some(thinking.as_str().to_owned())),
         ]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))

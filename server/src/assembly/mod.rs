@@ -7,9 +7,10 @@ use std::sync::Arc;
 use sampi_protocol::data::ThinkingLevel;
 
 use crate::agent::{Agent, AgentError, AgentParts, LoadServices, Services, SessionsRoot};
+use crate::branding::BRANDING;
 use crate::cli::{Config, SessionChoice};
 use crate::resources::discovery::ResourceSources;
-use crate::resources::paths::{AGENT_DIR_VARIABLE, SESSION_DIR_VARIABLE, SessionsDir};
+use crate::resources::paths::SessionsDir;
 use crate::resources::settings::{SettingChange, SettingsSource};
 use crate::resources::{Environment, Paths, ResourceWish, Resources};
 use crate::session::{Session, SessionError};
@@ -53,14 +54,16 @@ impl Assembly {
     /// Relative paths of options and variables start at `cwd`, also when the session belongs elsewhere.
     pub fn new(config: Config, environment: Environment, boundaries: Boundaries, cwd: &Path) -> Self {
         let config = config.anchored(&environment, cwd);
-        let anchor = |environment: Environment, name| match environment.get(name) {
+        let anchor = |environment: Environment, name: String| match environment.get(&name) {
             Some(path) => {
                 let path = environment.resolve_path(cwd, path).to_string_lossy().into_owned();
-                environment.with(name, path)
+                environment.with(&name, path)
             }
             None => environment,
         };
-        let environment = [AGENT_DIR_VARIABLE, SESSION_DIR_VARIABLE].into_iter().fold(environment, anchor);
+        let environment = [BRANDING.agent_dir_variable(), BRANDING.session_dir_variable()]
+            .into_iter()
+            .fold(environment, anchor);
         Self { config, environment, boundaries }
     }
 

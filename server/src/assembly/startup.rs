@@ -3,6 +3,7 @@
 use sampi_protocol::data::ThinkingLevel;
 
 use super::{Assembly, ResourceSource};
+use crate::branding::CACHE_RETENTION_VARIABLE;
 use crate::cli::Config;
 use crate::llm::CacheRetention;
 use crate::resources::Paths;
@@ -10,7 +11,7 @@ use crate::resources::models::{
     DEMO_PROVIDER, Initial, InitialWish, ModelRegistry, ModelWish, ResolveError, Resolved, ScopedModel,
     ThinkingWish, default_thinking,
 };
-use crate::resources::paths::{CACHE_RETENTION_VARIABLE, SessionDirWish, SessionsDir};
+use crate::resources::paths::{SessionDirWish, SessionsDir};
 use crate::resources::settings::{LoadedSettings, ResourceLists, SettingChange, Settings, SettingsWish};
 use crate::resources::system_prompt::{PromptError, PromptSources, PromptWish};
 

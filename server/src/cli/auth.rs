@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::branding::{BRANDING, Branding};
+
 /// What is to be done with credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthCommand {
@@ -114,9 +116,13 @@ const WRONG: i32 = 1;
 /// A check that says nothing of the credentials because it was asked wrongly.
 const WRONG_CHECK: i32 = 2;
 
-const LOGIN_USAGE: &str = "Usage: sampi auth login <provider> [--api-key] [--no-browser]";
-const LOGOUT_USAGE: &str = "Usage: sampi auth logout <provider>";
+const LOGIN_USAGE: &str = "login <provider> [--api-key] [--no-browser]";
+const LOGOUT_USAGE: &str = "logout <provider>";
 const COMMANDS: [&str; 5] = ["login", "logout", "check", "print-api-key", "print-bearer-token"];
+
+fn usage<T>(text: &str) -> Result<T, AuthUsage> {
+    wrong(format!("Usage: {} auth {text}", BRANDING.name))
+}
 
 fn wrong<T>(text: impl Into<String>) -> Result<T, AuthUsage> {
     Err(AuthUsage { text: text.into(), code: WRONG })
@@ -133,11 +139,11 @@ pub fn parse_auth(args: &[String]) -> Result<AuthCommand, AuthUsage> {
         "logout" => match rest {
             [provider] if is_name(provider) => Ok(AuthCommand::Logout { provider: provider.clone() }),
             [option, ..] if option.starts_with('-') => unknown_option(option, "logout"),
-            _ => wrong(LOGOUT_USAGE),
+            _ => usage(LOGOUT_USAGE),
         },
         "check" | "print-api-key" | "print-bearer-token" => credentials(command, rest),
         other => {
-            let commands = COMMANDS.map(|command| format!("\"sampi auth {command}\"")).join(", ");
+            let commands = COMMANDS.map(|command| format!("\"{} auth {command}\"", BRANDING.name)).join(", ");
             wrong(format!("Unknown auth command \"{other}\". Use {commands}"))
         }
     }
@@ -153,7 +159,7 @@ fn is_name(arg: &str) -> bool {
 
 fn unknown_option<T>(option: &str, command: &str) -> Result<T, AuthUsage> {
     let option = option.split_once('=').map_or(option, |(name, _)| name);
-    wrong(format!("Unknown option {option} for \"auth {command}\". Use \"sampi auth --help\""))
+    wrong(format!("Unknown option {option} for \"auth {command}\". Use \"{} auth --help\"", BRANDING.name))
 }
 
 fn login(args: &[String]) -> Result<AuthCommand, AuthUsage> {
@@ -164,10 +170,10 @@ fn login(args: &[String]) -> Result<AuthCommand, AuthUsage> {
             "--no-browser" => browser = Browser::Leave,
             option if option.starts_with('-') => return unknown_option(option, "login"),
             name if is_name(name) && provider.is_none() => provider = Some(name.to_owned()),
-            _ => return wrong(LOGIN_USAGE),
+            _ => return usage(LOGIN_USAGE),
         }
     }
-    let Some(provider) = provider else { return wrong(LOGIN_USAGE) };
+    let Some(provider) = provider else { return usage(LOGIN_USAGE) };
     let way = match (api_key, browser) {
         (true, Browser::Leave) => {
             return wrong("--no-browser is about signing in to an account; leave it out with --api-key");
@@ -250,25 +256,28 @@ fn duration(text: &str) -> Option<Duration> {
 }
 
 /// The text of `auth --help`. Ends in a newline.
-pub const AUTH_HELP: &str =
-    "sampi auth: credentials of model providers, in auth.json of the configuration directory
+pub fn auth_help(branding: Branding) -> String {
+    HELP.replace("{name}", branding.name)
+}
+
+const HELP: &str = "{name} auth: credentials of model providers, in auth.json of the configuration directory
 
 Usage:
-  sampi auth login <provider> [--api-key] [--no-browser]
+  {name} auth login <provider> [--api-key] [--no-browser]
       Save credentials. Signs in to an account in the browser where that is known (openrouter,
       kimi-coding, openai-codex), else asks for an API key without showing it.
       --api-key              save an API key, also where an account could be used
       --no-browser           only show the address of the sign-in
-  sampi auth logout <provider>
+  {name} auth logout <provider>
       Remove what is saved. The environment and models.json stay as they are.
-  sampi auth check [options]
+  {name} auth check [options]
       Print ready, not_ready or invalid; exit with 0, 1 or 2.
       --json                 print a JSON object: status, provider, reason?, authType?, credentials?
       --credentials          print the credentials when they are ready
       --no-refresh           do not renew a sign-in that has expired; it counts as ready
-  sampi auth print-api-key [options]
+  {name} auth print-api-key [options]
       Print the API key. Commands that give one are run.
-  sampi auth print-bearer-token [options]
+  {name} auth print-bearer-token [options]
       Print the access token of a sign-in, renewed when it expires.
       --min-expiry <time>    how long it must still hold: 30m, 1h, 90s, 500ms
 

@@ -14,7 +14,7 @@ use sampi_protocol::data::ThinkingLevel;
 use secrecy::SecretString;
 
 pub use auth::{
-    AUTH_HELP, AuthCommand, AuthUsage, Browser, CheckForm, LoginWay, Refreshing, Shown, Subject, parse_auth,
+    AuthCommand, AuthUsage, Browser, CheckForm, LoginWay, Refreshing, Shown, Subject, auth_help, parse_auth,
 };
 pub use help::{help_text, version_text};
 pub use parse::parse;

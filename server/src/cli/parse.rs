@@ -6,9 +6,9 @@ use sampi_protocol::data::ThinkingLevel;
 
 use super::options::{Opt, Spec, Takes};
 use super::{CliError, Config, Invocation, Mode, SessionChoice, ToolStart, version_text};
+use crate::branding::{BRANDING, OFFLINE_VARIABLE};
 use crate::resources::Environment;
 use crate::resources::models::DEMO_PROVIDER;
-use crate::resources::paths::OFFLINE_VARIABLE;
 use crate::resources::settings::{TrustOverride, is_change_list};
 
 /// Commands of Pi that this version does not have.
@@ -216,7 +216,7 @@ impl Draft {
         environment: &Environment,
     ) -> Result<Invocation, CliError> {
         if self.version {
-            return Ok(Invocation::Version(version_text(program)));
+            return Ok(Invocation::Version(version_text(BRANDING, program)));
         }
         if self.help {
             return Ok(Invocation::Help);

@@ -3,6 +3,7 @@ use std::ffi::OsString;
 use secrecy::ExposeSecret;
 
 use super::*;
+use crate::branding::{BRANDING, Branding};
 use crate::resources::Environment;
 
 fn parse_in(environment: &Environment, args: &[&str]) -> Result<Invocation, CliError> {
@@ -84,7 +85,7 @@ fn short_words_are_whole_options_and_do_not_cluster() {
 
 #[test]
 fn every_option_of_the_table_is_accepted_and_in_the_help() {
-    let help = help_text();
+    let help = help_text(BRANDING);
     for (_, specs) in options::GROUPS {
         for spec in *specs {
             assert!(help.contains(spec.long), "{}", spec.long);
@@ -286,6 +287,29 @@ fn help_version_schema_and_what_is_not_there_yet_are_told_apart() {
     };
     assert_eq!(version("/opt/bin/pi"), "1.6.0");
     assert_eq!(version("sampi"), format!("sampi {} (compatible with Pi 1.6.0)", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_fork_speaks_of_itself_and_its_own_files_and_variables() {
+    let fork = Branding { name: "my-agent", config_dir: ".mine", shared_name: "" };
+    let help = help_text(fork);
+    assert!(help.starts_with("my-agent: a coding agent"), "{help}");
+    for line in [
+        "  my-agent --mode rpc [options]       serve a host until stdin ends\n",
+        "  MY_AGENT_CODING_AGENT_DIR         configuration directory (default: ~/.mine/agent)\n",
+        "  MY_AGENT_CODING_AGENT_SESSION_DIR where sessions are kept; --session-dir goes before it\n",
+        "  MY_AGENT_DEMO_SCRIPT              file with the script of the demo model\n",
+        "  PI_OFFLINE                        1, true or yes: as --offline\n",
+        "  ~/.mine/agent/settings.json       settings; .mine/settings.json of a trusted project over them\n",
+    ] {
+        assert!(help.contains(line), "{line}\n{help}");
+    }
+    for gone in ["sampi", "SAMPI", ".pi", "PI_CODING", "Pi's", "{"] {
+        assert!(!help.contains(gone), "{gone}\n{help}");
+    }
+    let version = version_text(fork, "/opt/bin/my-agent".as_ref());
+    assert_eq!(version, format!("my-agent {} (compatible with Pi 1.6.0)", env!("CARGO_PKG_VERSION")));
+    assert!(!help_text(BRANDING).contains('{'));
 }
 
 #[test]

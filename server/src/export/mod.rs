@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use sampi_protocol::data::EntryId;
 
+use crate::branding::BRANDING;
 use crate::paths::same_file;
 use crate::session::{Session, SessionError};
 
@@ -33,9 +34,6 @@ mod sidebar;
 #[cfg(test)]
 mod tests;
 mod tool;
-
-/// What the name of an export starts with when the user gives none; the session file's name follows.
-const DEFAULT_PREFIX: &str = "pi-session-";
 
 /// Why an export failed.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +56,7 @@ pub enum ExportError {
 
 /// The file that a session file is exported to when the user names none, in the working directory.
 pub fn default_path(session_file: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(DEFAULT_PREFIX);
+    let mut name = std::ffi::OsString::from(BRANDING.page_prefix());
     name.push(session_file.file_stem().unwrap_or_default());
     name.push(".html");
     PathBuf::from(name)

@@ -11,6 +11,8 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
+use crate::branding::BRANDING;
+
 /// How long connecting may take, name look-up and TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -208,7 +210,7 @@ async fn build_client(proxy: Option<SecretString>) -> Result<reqwest::Client, Ht
             .tls_certs_merge(extra_roots())
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_keepalive(Duration::from_secs(30))
-            .user_agent(concat!("sampi/", env!("CARGO_PKG_VERSION")))
+            .user_agent(BRANDING.user_agent())
             .redirect(reqwest::redirect::Policy::custom(same_host))
             .build()
             .map_err(|error| HttpError::Request(format!("cannot set up HTTP: {}", deepest(&error))))

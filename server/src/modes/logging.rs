@@ -9,16 +9,16 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Names the level.
-const LEVEL_VARIABLE: &str = "SAMPI_LOG";
+use crate::branding::BRANDING;
 
 /// How the names of this program's crates start.
 const OWN_TARGETS: &str = "sampi";
 
-/// Starts logging: warnings and errors, or what `SAMPI_LOG` says. Libraries say no more at any level, because
+/// Starts logging: warnings and errors, or what the variable of the log says. Libraries say no more at any level, because
 /// nobody knows what they put into it.
 pub(super) fn start() {
-    let wanted = std::env::var(LEVEL_VARIABLE).unwrap_or_default();
+    let variable = BRANDING.log_variable();
+    let wanted = std::env::var(&variable).unwrap_or_default();
     let (level, complaint) = match wanted.trim() {
         "" => (LevelFilter::WARN, None),
         text => match text.parse() {
@@ -35,6 +35,6 @@ pub(super) fn start() {
     let filter = Targets::new().with_default(level.min(LevelFilter::WARN)).with_target(OWN_TARGETS, level);
     tracing_subscriber::registry().with(layer.with_filter(filter)).init();
     if let Some(complaint) = complaint {
-        tracing::warn!("{LEVEL_VARIABLE}: {complaint}");
+        tracing::warn!("{variable}: {complaint}");
     }
 }

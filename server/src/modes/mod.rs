@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::agent::Agent;
 use crate::assembly::{Assembly, Boundaries, StartError, Startup};
+use crate::branding::BRANDING;
 use crate::cli::{self, Config, Invocation, Mode};
 use crate::export::{self, Leaf};
 use crate::resources::models::list_models;
@@ -40,10 +41,12 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
 
 fn run_invocation(invocation: Invocation, environment: Environment) -> i32 {
     match invocation {
-        Invocation::Help => print(&cli::help_text()),
+        Invocation::Help => print(&cli::help_text(BRANDING)),
         Invocation::Version(version) => print(&format!("{version}\n")),
         Invocation::Schema => print(SCHEMA),
-        Invocation::NotYet(what) => fail(&format!("{what} is not implemented in this version of sampi")),
+        Invocation::NotYet(what) => {
+            fail(&format!("{what} is not implemented in this version of {}", BRANDING.name))
+        }
         Invocation::ListModels { search, config } => with_cwd(|cwd| {
             let paths = Paths::new(&environment, cwd);
             let assembly = Assembly::new(*config, environment.clone(), Boundaries::default(), cwd);

@@ -33,7 +33,7 @@ pub use sanitise::Sanitiser;
 pub use tree::kill_all;
 
 use crate::BoxFuture;
-use tree::{MARK_VARIABLE, ProcessTree, new_mark};
+use tree::{ProcessTree, mark_variable, new_mark};
 
 /// Bytes read from a command at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -185,7 +185,7 @@ fn spawn(command: &ShellCommand) -> io::Result<Running> {
         .arg("-c")
         .arg(script)
         .current_dir(&command.cwd)
-        .env(MARK_VARIABLE, &mark)
+        .env(mark_variable(), &mark)
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
         .stderr(writer);

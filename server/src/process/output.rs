@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::truncation::{MAX_BYTES, MAX_LINES, TextSize, Truncation, end_of, truncate_tail_of};
+use crate::branding::BRANDING;
 
 /// Bytes of the output's end that stay in memory: more than a result shows, so that it is cut seldom.
 const TAIL_BYTES: usize = 4 * MAX_BYTES as usize;
@@ -145,7 +146,7 @@ fn open_spill(text: &str) -> Spill {
 fn create_file() -> io::Result<(PathBuf, File)> {
     let folder = std::env::temp_dir();
     for _ in 0..NAME_TRIES {
-        let path = folder.join(format!("sampi-bash-{:016x}.log", fastrand::u64(..)));
+        let path = folder.join(format!("{}-bash-{:016x}.log", BRANDING.name, fastrand::u64(..)));
         match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),

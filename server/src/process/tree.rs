@@ -6,8 +6,12 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use memchr::memmem;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// Marks every process of a command, also those that left its group and lost their parent.
-pub(super) const MARK_VARIABLE: &str = "SAMPI_COMMAND_ID";
+use crate::branding::BRANDING;
+
+/// The variable that marks every process of a command, also those that left its group and lost their parent.
+pub(super) fn mark_variable() -> String {
+    BRANDING.variable("COMMAND_ID")
+}
 
 /// Scans for processes that were forked while the ones before them were killed.
 const KILL_PASSES: usize = 10;
@@ -104,7 +108,7 @@ fn find_processes(mark: &str, leader: Leader) -> Vec<Process> {
     let stats: Vec<Stat> = process_ids().filter_map(read_stat).collect();
     let Leader { pid: leader, start } = leader;
     let leader = leader.as_raw_pid();
-    let pattern = format!("{MARK_VARIABLE}={mark}");
+    let pattern = format!("{}={mark}", mark_variable());
     let finder = memmem::Finder::new(&pattern);
     let mut members: HashSet<i32> = HashSet::from([leader]);
     for stat in &stats {

@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use super::Environment;
-use super::paths::PROCESS_MARKERS;
+use crate::branding::PROCESS_MARKERS;
 
 /// How long a command may take to print a key. Long enough for a person to unlock a key store.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);

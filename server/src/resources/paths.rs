@@ -4,21 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::branding::{BRANDING, Branding};
 use crate::paths::expand_tilde;
-
-/// Overrides the agent directory.
-pub const AGENT_DIR_VARIABLE: &str = "PI_CODING_AGENT_DIR";
-/// Overrides where sessions are kept.
-pub const SESSION_DIR_VARIABLE: &str = "PI_CODING_AGENT_SESSION_DIR";
-/// Turns automatic network activity off.
-pub const OFFLINE_VARIABLE: &str = "PI_OFFLINE";
-/// Asks for extended prompt caches when it is `long`.
-pub const CACHE_RETENTION_VARIABLE: &str = "PI_CACHE_RETENTION";
-
-/// Variables that tell every child process that an agent, and one that works like Pi, started it.
-pub const PROCESS_MARKERS: [(&str, &str); 2] = [("AI_AGENT", "pi"), ("PI_CODING_AGENT", "true")];
-
-const PROJECT_DIR: &str = ".pi";
 
 /// Environment variables and the home directory, as values. `Debug` shows names only: values may be keys.
 #[derive(Clone, Default)]
@@ -97,6 +84,7 @@ impl fmt::Debug for Environment {
 /// The directories and files of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
+    branding: Branding,
     agent_dir: PathBuf,
     cwd: PathBuf,
     home: Option<PathBuf>,
@@ -105,12 +93,17 @@ pub struct Paths {
 impl Paths {
     /// The paths for a working directory, which should be absolute.
     pub fn new(environment: &Environment, cwd: impl Into<PathBuf>) -> Self {
+        Self::branded(BRANDING, environment, cwd)
+    }
+
+    /// The paths of a program of this name.
+    pub fn branded(branding: Branding, environment: &Environment, cwd: impl Into<PathBuf>) -> Self {
         let cwd = cwd.into();
-        let agent_dir = match environment.get(AGENT_DIR_VARIABLE) {
+        let agent_dir = match environment.get(&branding.agent_dir_variable()) {
             Some(dir) => environment.resolve_path(&cwd, dir),
-            None => environment.home().unwrap_or(&cwd).join(PROJECT_DIR).join("agent"),
+            None => environment.home().unwrap_or(&cwd).join(branding.config_dir).join("agent"),
         };
-        Self { agent_dir, cwd, home: environment.home().map(Path::to_owned) }
+        Self { branding, agent_dir, cwd, home: environment.home().map(Path::to_owned) }
     }
 
     /// The user's configuration directory, `~/.pi/agent` by default.
@@ -130,7 +123,7 @@ impl Paths {
 
     /// The project's configuration directory, `.pi` in the working directory.
     pub fn project_dir(&self) -> PathBuf {
-        self.cwd.join(PROJECT_DIR)
+        self.cwd.join(self.branding.config_dir)
     }
 
     /// The user's settings.
@@ -161,7 +154,8 @@ impl Paths {
     /// Where sessions are kept: `--session-dir`, then the environment, then the setting, then the
     /// agent directory.
     pub fn sessions(&self, environment: &Environment, wish: SessionDirWish<'_>) -> SessionsDir {
-        let custom = wish.option.or_else(|| environment.get(SESSION_DIR_VARIABLE)).or(wish.setting);
+        let variable = self.branding.session_dir_variable();
+        let custom = wish.option.or_else(|| environment.get(&variable)).or(wish.setting);
         match custom.filter(|dir| !dir.is_empty()) {
             Some(dir) => SessionsDir::Flat(environment.resolve_path(&self.cwd, dir)),
             None => SessionsDir::ByProject(self.agent_dir.join("sessions")),
@@ -210,9 +204,28 @@ mod tests {
         for (value, expected) in
             [("/x", "/x"), ("~/y", "/home/u/y"), ("rel", "/w/rel"), ("", "/home/u/.pi/agent")]
         {
-            let environment = environment(&[(AGENT_DIR_VARIABLE, value)]);
+            let environment = environment(&[("PI_CODING_AGENT_DIR", value)]);
             assert_eq!(Paths::new(&environment, "/w").agent_dir(), Path::new(expected), "{value}");
         }
+    }
+
+    #[test]
+    fn a_fork_has_folders_and_variables_of_its_own_and_does_not_look_at_those_of_others() {
+        let fork = Branding { name: "my-agent", config_dir: ".mine", shared_name: "" };
+        let of = |variables: &[(&str, &str)]| {
+            let environment = environment(variables);
+            let paths = Paths::branded(fork, &environment, "/w");
+            let sessions = paths.sessions(&environment, SessionDirWish::default()).path().to_owned();
+            (paths.agent_dir().to_owned(), paths.project_settings(), sessions)
+        };
+        let expected = |agent: &str, sessions: &str| {
+            (PathBuf::from(agent), PathBuf::from("/w/.mine/settings.json"), PathBuf::from(sessions))
+        };
+        let default = expected("/home/u/.mine/agent", "/home/u/.mine/agent/sessions");
+        assert_eq!(of(&[]), default);
+        assert_eq!(of(&[("PI_CODING_AGENT_DIR", "/x"), ("PI_CODING_AGENT_SESSION_DIR", "/y")]), default);
+        let own = [("MY_AGENT_CODING_AGENT_DIR", "/x"), ("MY_AGENT_CODING_AGENT_SESSION_DIR", "/y")];
+        assert_eq!(of(&own), expected("/x", "/y"));
     }
 
     #[test]
@@ -227,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_session_directory_comes_from_the_option_then_the_environment_then_the_setting() {
-        let set = environment(&[(SESSION_DIR_VARIABLE, "~/env")]);
+        let set = environment(&[("PI_CODING_AGENT_SESSION_DIR", "~/env")]);
         let unset = environment(&[]);
         let paths = Paths::new(&unset, "/w");
         let both = SessionDirWish { option: Some("opt"), setting: Some("set") };

@@ -7,6 +7,7 @@ use sampi_protocol::data::{AgentMessage, Content, ContentBlock, StopReason, Tool
 use serde_json::{Map, Value, json};
 
 use super::script::{Call, Script, Step};
+use crate::branding::BRANDING;
 use crate::llm::ModelRequest;
 use crate::llm::transcript::{ImageLimits, Transcript};
 
@@ -98,9 +99,10 @@ fn built_in(request: &ModelRequest, prompt: &str, index: usize) -> Step {
     let total = calls.len();
     let mut step = Step { delay_ms: BUILT_IN_DELAY_MS, ..Step::default() };
     if index == 0 {
-        step.text = "I am the demo model of Sampi: I work offline and follow a script, so nothing I say is \
-                     clever. "
-            .to_owned();
+        step.text = format!(
+            "I am the demo model of {}: I work offline and follow a script, so nothing I say is clever. ",
+            BRANDING.title()
+        );
         if request.model.reasoning && request.thinking != sampi_protocol::data::ThinkingLevel::Off {
             step.thinking = "The user wants to see how an agent works. A harmless tool will do.".to_owned();
         }

@@ -19,6 +19,7 @@ use super::exchange::Fault;
 use super::failure::ErrorReport;
 use super::{Completion, Failure, FailureKind, ModelRequest, Provider, UpdateSink};
 use crate::BoxFuture;
+use crate::branding::BRANDING;
 use choose::{Choice, argument_text, choose};
 use script::{Call, Fail, Step, StepStop};
 
@@ -30,9 +31,6 @@ pub const PROVIDER: &str = "demo";
 
 /// The format of a script, as Markdown.
 pub const SCRIPT_FORMAT: &str = include_str!("format.md");
-
-/// Names the file that has the script.
-const SCRIPT_VARIABLE: &str = "SAMPI_DEMO_SCRIPT";
 
 /// Characters of a delta.
 const DELTA_SIZE: usize = 12;
@@ -70,7 +68,7 @@ pub(crate) struct Scripted {
 impl Scripted {
     /// With the script that the environment names, if any.
     pub(crate) fn new() -> Self {
-        let file = std::env::var_os(SCRIPT_VARIABLE).filter(|file| !file.is_empty());
+        let file = std::env::var_os(BRANDING.script_variable()).filter(|file| !file.is_empty());
         Self::with_script_file(file.map(PathBuf::from))
     }
 

@@ -12,7 +12,8 @@ use std::path::Path;
 
 use serde_json::Map;
 
-use crate::cli::{AUTH_HELP, AuthCommand, LoginWay, parse_auth};
+use crate::branding::BRANDING;
+use crate::cli::{AuthCommand, LoginWay, auth_help, parse_auth};
 use crate::llm::http::Http;
 use crate::modes::signals::{Signal, Signals};
 use crate::oauth::{self, OAuthClient, Service};
@@ -60,7 +61,7 @@ pub(super) async fn run(
         Err(usage) => return Answer { code: usage.code, text: usage.text, is_result: false },
     };
     if command == AuthCommand::Help {
-        return Answer::result(0, AUTH_HELP.trim_end());
+        return Answer::result(0, auth_help(BRANDING).trim_end());
     }
     let paths = Paths::new(environment, cwd);
     let mut registry = ModelRegistry::load(environment, &paths, Vec::new());

@@ -14,6 +14,7 @@ use std::fmt;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::config_value::ConfigValue;
+use crate::branding::BRANDING;
 use crate::llm::FailureKind;
 use crate::oauth::Tokens;
 pub(super) use command::CommandCache;
@@ -90,16 +91,19 @@ impl fmt::Display for AuthError {
             Self::NoModel => write!(
                 f,
                 "No API key found for the selected model.\n\nNo model is available. Set a provider's key in the \
-                 environment (such as ANTHROPIC_API_KEY or OPENAI_API_KEY), save one in auth.json with `sampi auth login \
-                 <provider>`, or describe a provider in models.json; both files are in the agent directory (~/.pi/agent, or \
-                 PI_CODING_AGENT_DIR). `--provider demo` selects the built-in demo model, which needs no key."
+                 environment (such as ANTHROPIC_API_KEY or OPENAI_API_KEY), save one in auth.json with `{} auth login \
+                 <provider>`, or describe a provider in models.json; both files are in the agent directory ({}, or {}). \
+                 `--provider demo` selects the built-in demo model, which needs no key.",
+                BRANDING.name,
+                BRANDING.agent_dir(),
+                BRANDING.agent_dir_variable()
             ),
             Self::NoKey { provider, why } => {
                 write!(f, "No API key found for {provider}.\n\n")?;
                 match why {
                     Some(why) => write!(f, "{why}.")?,
                     None => {
-                        write!(f, "Save one with `sampi auth login {provider}`")?;
+                        write!(f, "Save one with `{} auth login {provider}`", BRANDING.name)?;
                         match environment_variables(provider).last() {
                             Some(EnvironmentKey { name, .. }) => write!(f, ", set {name},")?,
                             None => write!(f, ", set apiKey of the provider in models.json,")?,
