@@ -6,6 +6,7 @@ pub mod agent;
 pub mod assembly;
 pub mod cli;
 mod ecmascript;
+pub mod embed;
 pub mod export;
 pub mod extensions;
 mod images;
