@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sampi_protocol::Shared;
 use sampi_protocol::commands::{
-    ClearedQueue, Disposition, Navigated, SessionState, SessionStats, SlashCommand,
+    ClearedQueue, Disposition, ListSessions, Navigated, SessionList, SessionState, SessionStats, SlashCommand,
 };
 use sampi_protocol::data::{AgentMessage, CompactionResult, EntryId, Model, SessionId, ThinkingLevel};
 use tokio::sync::{mpsc, oneshot};
@@ -223,6 +223,14 @@ impl AgentSession {
     /// The messages of the user that a session can be forked from, with their texts.
     pub async fn fork_points(&self) -> Result<Vec<(EntryId, String)>, EmbedError> {
         self.now(|agent| agent.session().fork_points()).await
+    }
+
+    /// Lists sessions on disk.
+    pub async fn list_sessions(&self, wish: ListSessions) -> Result<SessionList, EmbedError> {
+        match self.later(|agent, ticket| agent.list_sessions(ticket, wish)).await? {
+            Outcome::Listed(listed) => Ok(listed?),
+            _ => Err(EmbedError::Disposed),
+        }
     }
 
     /// What is wrong with the configuration and does no harm, one line each.
