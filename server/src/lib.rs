@@ -7,6 +7,7 @@ pub mod assembly;
 pub mod branding;
 pub mod cli;
 mod ecmascript;
+pub mod embed;
 pub mod export;
 pub mod extensions;
 mod images;

@@ -55,6 +55,22 @@ read_tagged!(AgentMessage, "role", {
 });
 
 impl AgentMessage {
+    /// The user message, if it is one.
+    pub fn as_user(&self) -> Option<&UserMessage> {
+        match self {
+            Self::User(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// The result of a tool call, if it is one.
+    pub fn as_tool_result(&self) -> Option<&ToolResultMessage> {
+        match self {
+            Self::ToolResult(message) => Some(message),
+            _ => None,
+        }
+    }
+
     /// The assistant message, if it is one.
     pub fn as_assistant(&self) -> Option<&AssistantMessage> {
         match self {

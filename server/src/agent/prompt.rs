@@ -1,6 +1,6 @@
 //! The system prompt and the declared tools, as the transcript has them and as they should be.
 
-use sampi_protocol::data::AgentMessage;
+use sampi_protocol::data::{AgentMessage, SystemMessage};
 
 use super::{Agent, now_millis};
 use crate::resources::skills::skills_section;
@@ -8,9 +8,23 @@ use crate::resources::system_prompt::{PromptInput, PromptTool, build_system};
 use crate::system_state::{SystemState, diff_system};
 
 impl Agent {
+    /// The system prompt as the next request has it.
+    pub fn system_prompt(&self) -> String {
+        let mut state = SystemState::default();
+        state.apply(&self.wanted_system());
+        state.into_prompt().text
+    }
+
     /// The system message that the transcript needs now: the whole prompt when it has none, what has
     /// changed otherwise.
     pub(super) fn system_change(&mut self) -> Option<AgentMessage> {
+        let wanted = self.wanted_system();
+        let context = self.session.context();
+        let current = SystemState::replay(context.messages.iter().map(|kept| &*kept.message));
+        diff_system(&current, &wanted).map(AgentMessage::System)
+    }
+
+    fn wanted_system(&self) -> SystemMessage {
         let tools: Vec<PromptTool<'_>> = self
             .tools
             .iter()
@@ -22,7 +36,7 @@ impl Agent {
             .collect();
         let has_tool = |name: &str| tools.iter().any(|tool| tool.definition.name == name);
         let skills = skills_section(&self.resources.skills, has_tool);
-        let wanted = build_system(&PromptInput {
+        build_system(&PromptInput {
             tools: &tools,
             sources: &self.prompt,
             context_files: &self.resources.context_files,
@@ -30,9 +44,6 @@ impl Agent {
             cwd: self.session.cwd(),
             date: Some(&jiff::ZonedDateTime::now().strftime("%F").to_string()),
             timestamp: now_millis(),
-        });
-        let context = self.session.context();
-        let current = SystemState::replay(context.messages.iter().map(|kept| &*kept.message));
-        diff_system(&current, &wanted).map(AgentMessage::System)
+        })
     }
 }

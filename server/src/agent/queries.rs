@@ -66,6 +66,21 @@ impl Agent {
         SlashCommands { commands: self.resources.commands() }
     }
 
+    /// The names of the tools that the model may call.
+    pub fn active_tools(&self) -> Vec<String> {
+        self.tools.iter().map(|tool| tool.definition().name.clone()).collect()
+    }
+
+    /// Chooses the tools that the model may call from its next turn on.
+    pub fn set_active_tools(&mut self, names: &[String]) -> Result<(), AgentError> {
+        let find = |name: &String| {
+            let tool = self.available_tools.get(name).cloned();
+            tool.ok_or_else(|| AgentError::NotFound(format!("there is no tool {name}")))
+        };
+        self.tools = names.iter().map(find).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
     /// Sets the session's display name.
     pub fn set_session_name(&mut self, name: &str) -> Result<(), AgentError> {
         let name = name

@@ -30,6 +30,11 @@ pub enum SessionChange {
     },
     /// Make a new session from the active branch.
     Clone,
+    /// Copy a session file to where the sessions of its working directory are kept, and open the copy.
+    Import {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// What an extension said of a change.
@@ -48,7 +53,9 @@ impl Agent {
         }
         let transition = match &change {
             SessionChange::New { .. } => SessionTransition::New,
-            SessionChange::Switch { path } => SessionTransition::Switch(path.to_string_lossy().into_owned()),
+            SessionChange::Switch { path } | SessionChange::Import { path } => {
+                SessionTransition::Switch(path.to_string_lossy().into_owned())
+            }
             SessionChange::Fork { entry } => SessionTransition::Fork(entry.to_string()),
             SessionChange::Clone => SessionTransition::Clone,
         };
@@ -86,7 +93,7 @@ impl Agent {
 
     fn check_change(&self, change: &SessionChange) -> Result<(), AgentError> {
         match change {
-            SessionChange::Switch { path } => Session::check_file(path)?,
+            SessionChange::Switch { path } | SessionChange::Import { path } => Session::check_file(path)?,
             SessionChange::Fork { entry } => self.session.check_fork(entry)?,
             SessionChange::New { .. } | SessionChange::Clone => {}
         }
@@ -103,7 +110,7 @@ impl Agent {
     fn apply(&mut self, change: SessionChange) -> Result<SessionChanged, AgentError> {
         let mut text = None;
         let made = match change {
-            SessionChange::Fork { .. } | SessionChange::Clone => Made::Copied,
+            SessionChange::Fork { .. } | SessionChange::Clone | SessionChange::Import { .. } => Made::Copied,
             SessionChange::New { .. } | SessionChange::Switch { .. } => Made::Otherwise,
         };
         let session = match change {
@@ -122,6 +129,7 @@ impl Agent {
                 session
             }
             SessionChange::Clone => self.session.clone_branch(&self.copies_dir())?,
+            SessionChange::Import { path } => self.import(&path)?,
         };
         let services = match self.loader.load(&session, &self.preferences.unwritten()) {
             Ok(services) => services,
@@ -146,6 +154,18 @@ impl Agent {
             tracing::warn!(%error, "model and thinking level could not be noted in the session");
         }
         Ok(SessionChanged { cancelled: false, text })
+    }
+
+    fn import(&self, path: &Path) -> Result<Session, AgentError> {
+        let Some(root) = &self.sessions_root else {
+            let text = "sessions are kept in memory, so no file can be imported; switch to it instead";
+            return Err(AgentError::Invalid(text.to_owned()));
+        };
+        let original = Session::open_read_only(path)?;
+        original.check_cwd()?;
+        let dir = root.dir(original.cwd());
+        drop(original);
+        Ok(Session::import(path, &dir)?)
     }
 
     fn new_session(&self, parent: Option<String>) -> Result<Session, AgentError> {

@@ -1,6 +1,6 @@
 //! Skills, prompt templates and instruction files of a run, together.
 
-use sampi_protocol::commands::SlashCommand;
+use sampi_protocol::commands::{SlashCommand, SourceInfo};
 
 use super::context_files::load_context_files;
 use super::discovery::{self, ResourceKind, ResourceSources};
@@ -67,5 +67,16 @@ impl Resources {
             Some(message) => Ok(Some(message)),
             None => Ok(templates::expand(text, &self.templates)),
         }
+    }
+}
+
+/// Where a resource comes from that a host program made.
+pub(super) fn source_of_host(path: &std::path::Path) -> SourceInfo {
+    SourceInfo {
+        path: path.to_string_lossy().into_owned(),
+        source: "host".to_owned(),
+        scope: "temporary".to_owned(),
+        origin: "top-level".to_owned(),
+        base_dir: None,
     }
 }

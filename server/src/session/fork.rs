@@ -61,6 +61,20 @@ impl Session {
         Self::open(&path)
     }
 
+    /// Copies a session file into `dir`, byte for byte and under its own name, and opens the copy. What has
+    /// that name there already is left alone.
+    pub fn import(source: &Path, dir: &Path) -> Result<Self, SessionError> {
+        let name = source.file_name().ok_or_else(|| SessionError::NotFound { path: source.to_owned() })?;
+        let path = dir.join(name);
+        make_parent(&path)?;
+        // The copy gets its name when it is whole.
+        let mut copy = tempfile::NamedTempFile::new_in(dir).map_err(SessionError::io("create", &path))?;
+        let mut original = File::open(source).map_err(SessionError::io("read", source))?;
+        std::io::copy(&mut original, &mut copy).map_err(SessionError::io("write", &path))?;
+        copy.persist_noclobber(&path).map_err(|error| SessionError::io("create", &path)(error.error))?;
+        Self::open(&path)
+    }
+
     fn copy_path(&self, leaf: Option<Position>, dir: &Path) -> Result<Self, SessionError> {
         if matches!(self.storage, Storage::Unsaved { .. }) {
             return Err(SessionError::NotSaved);

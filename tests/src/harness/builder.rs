@@ -3,6 +3,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use sampi_client::{RpcClient, RpcClientBuilder};
+use sampi_server::embed::{AgentSession, AgentSessionBuilder};
+use sampi_server::resources::Environment;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -198,6 +200,22 @@ impl DaemonBuilder {
             client = client.env(name, value);
         }
         (client, self.workspace)
+    }
+
+    /// A builder of a session inside the test, with the same configuration and the model that the daemon would be
+    /// given by name, and the directories, which must outlive it. Arguments do not count.
+    pub fn embed(self) -> (AgentSessionBuilder, Workspace) {
+        self.launch();
+        let agent_dir = self.workspace.agent_dir();
+        let variables =
+            [("PI_CODING_AGENT_DIR", agent_dir.to_str().expect("a path of text")), ("PI_OFFLINE", "1")];
+        let environment = Environment::new(self.workspace.root(), variables);
+        let builder = AgentSession::builder().cwd(self.workspace.cwd()).environment(environment);
+        let builder = match self.model.args() {
+            [_, provider, _, id] => builder.model(format!("{provider}/{id}")),
+            _ => builder,
+        };
+        (builder, self.workspace)
     }
 
     /// Writes the configuration; gives the command, its arguments and its environment.

@@ -80,6 +80,16 @@ pub(super) fn load(paths: &Paths) -> (Vec<ProviderEntry>, Vec<String>) {
             return (Vec::new(), warnings);
         }
     };
+    let providers = read(&root, &path.display().to_string(), &mut warnings);
+    (providers, warnings)
+}
+
+/// Reads what the file would hold. Warnings name the source.
+pub(super) fn read(
+    root: &Map<String, Value>,
+    source: &str,
+    warnings: &mut Vec<String>,
+) -> Vec<ProviderEntry> {
     let mut providers = Vec::new();
     match root.get("providers") {
         None | Some(Value::Null) => {}
@@ -89,12 +99,12 @@ pub(super) fn load(paths: &Paths) -> (Vec<ProviderEntry>, Vec<String>) {
                 let provider = read_provider(id, entry, &mut problems);
                 problems.extend(provider.iter().flat_map(ProviderEntry::unknown_apis));
                 providers.extend(provider);
-                warnings.extend(problems.into_iter().map(|problem| format!("{}: {problem}", path.display())));
+                warnings.extend(problems.into_iter().map(|problem| format!("{source}: {problem}")));
             }
         }
-        Some(_) => warnings.push(format!("{}: providers: must be an object", path.display())),
+        Some(_) => warnings.push(format!("{source}: providers: must be an object")),
     }
-    (providers, warnings)
+    providers
 }
 
 impl ProviderEntry {

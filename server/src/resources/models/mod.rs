@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use sampi_protocol::data::Model;
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value};
 
 use super::auth::{
     AuthError, AuthFile, CommandCache, KeyForm, KeySource, Renewal, SignIns, environment_variables,
@@ -87,28 +88,49 @@ impl ModelRegistry {
         let (entries, mut warnings) = file::load(paths);
         let (auth, auth_warnings) = AuthFile::load(paths);
         warnings.extend(auth_warnings);
-        let on_request_providers = on_request.iter().map(|model| model.provider.clone()).collect();
-        let mut registry = Self {
-            environment: environment.clone(),
-            shelves: Shelf::builtin(),
-            providers: BTreeMap::new(),
-            auth,
-            sign_ins: SignIns::new(paths.auth_file(), oauth::known()),
-            cache: Arc::default(),
-            api_keys: HashMap::new(),
-            on_request: on_request_providers,
-            requested: BTreeSet::new(),
-            warnings,
-        };
+        let mut registry = Self::new(environment, auth, on_request.iter());
+        registry.sign_ins = SignIns::new(paths.auth_file(), oauth::known());
+        registry.warnings = warnings;
         for entry in entries {
-            registry.add_provider(entry, &paths.models_file());
+            registry.add_provider(entry, &paths.models_file().display().to_string());
         }
         registry.warn_of_hidden_keys(&paths.auth_file());
-        for model in on_request {
-            let shelf = Shelf::of(&mut registry.shelves, &model.provider);
+        registry.add_models(on_request);
+        registry
+    }
+
+    /// Reads no file: `models` is in the form of `models.json`, and keys come from there, from the environment and
+    /// from [`Self::set_api_key`]. `on_request` as with [`Self::load`].
+    pub fn in_memory(environment: &Environment, models: &Map<String, Value>, on_request: Vec<Model>) -> Self {
+        let source = "models in memory";
+        let mut registry = Self::new(environment, AuthFile::default(), on_request.iter());
+        let entries = file::read(models, source, &mut registry.warnings);
+        for entry in entries {
+            registry.add_provider(entry, source);
+        }
+        registry.add_models(on_request);
+        registry
+    }
+
+    fn new<'a>(
+        environment: &Environment,
+        auth: AuthFile,
+        on_request: impl Iterator<Item = &'a Model>,
+    ) -> Self {
+        Self {
+            environment: environment.clone(),
+            shelves: Shelf::builtin(),
+            auth,
+            on_request: on_request.map(|model| model.provider.clone()).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn add_models(&mut self, models: Vec<Model>) {
+        for model in models {
+            let shelf = Shelf::of(&mut self.shelves, &model.provider);
             shelf.change(|_| None, |models| models.push(model));
         }
-        registry
     }
 
     /// Takes over what an earlier registry knows of the life of the process: what commands of `auth.json` that
@@ -382,14 +404,14 @@ impl ModelRegistry {
         Ok(headers)
     }
 
-    fn add_provider(&mut self, entry: ProviderEntry, file: &Path) {
+    fn add_provider(&mut self, entry: ProviderEntry, source: &str) {
         let Self { shelves, auth, environment, .. } = self;
         let mut problems = Vec::new();
         Shelf::of(shelves, &entry.id).change(
             |name| auth.variable(&entry.id, name, environment),
             |models| merge(models, &entry, &mut problems),
         );
-        self.warnings.extend(problems.into_iter().map(|problem| format!("{}: {problem}", file.display())));
+        self.warnings.extend(problems.into_iter().map(|problem| format!("{source}: {problem}")));
         let with_headers =
             entry.models.iter().chain(&entry.overrides).filter(|model| !model.headers.is_empty());
         let model_headers = with_headers.map(|model| (model.id.clone(), model.headers.clone())).collect();

@@ -13,6 +13,7 @@ pub use section::skills_section;
 
 use super::discovery::Candidate;
 use super::front_matter::{Markdown, read_text};
+use super::library::source_of_host;
 
 /// Most characters of a name, by the Agent Skills specification.
 const MAX_NAME: usize = 64;
@@ -49,6 +50,18 @@ pub struct SkillError {
 }
 
 impl Skill {
+    /// A skill of a host program. The text is read from the file when the skill is used.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self {
+            name: name.into(),
+            description: description.into(),
+            disable_model_invocation: false,
+            source_info: source_of_host(&path),
+            path,
+        }
+    }
+
     /// The folder that the skill's own paths start at.
     pub fn dir(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)

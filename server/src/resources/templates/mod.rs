@@ -11,6 +11,7 @@ pub use arguments::{split_arguments, substitute};
 
 use super::discovery::Candidate;
 use super::front_matter::{Markdown, read_text};
+use super::library::source_of_host;
 use crate::ecmascript::is_space;
 
 /// Most UTF-16 units of a description that is taken from the text; what is longer is cut, as in Pi.
@@ -34,6 +35,19 @@ pub struct PromptTemplate {
 }
 
 impl PromptTemplate {
+    /// A template of a host program, which has no file.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, content: impl Into<String>) -> Self {
+        let path = PathBuf::new();
+        Self {
+            name: name.into(),
+            description: description.into(),
+            argument_hint: None,
+            content: content.into(),
+            source_info: source_of_host(&path),
+            path,
+        }
+    }
+
     /// The command that the template is.
     pub fn command(&self) -> SlashCommand {
         SlashCommand {
