@@ -33,6 +33,7 @@ pub mod shared;
 pub mod stream;
 pub mod ui;
 pub mod wire;
+mod wording;
 
 pub use maybe::Maybe;
 pub use request_id::RequestId;
