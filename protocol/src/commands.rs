@@ -235,6 +235,33 @@ mod tests {
     }
 
     #[test]
+    fn a_parameter_of_the_wrong_kind_is_told_in_the_words_of_json() {
+        let schema = crate::schema::protocol_schema();
+        let mut errors = 0;
+        for (command, row) in schema["commands"].as_object().unwrap() {
+            let definition = row["parameters"]["$ref"].as_str().unwrap().trim_start_matches("#/$defs/");
+            let fields = schema["$defs"][definition]["properties"].as_object();
+            for field in fields.into_iter().flatten().map(|(field, _)| field) {
+                for wrong in ["5", "-1", "1.5", "true", "{}", "[]", "[1]", "[[]]", "[{}]", "\"zork\""] {
+                    let text = format!(r#"{{"{field}":{wrong}}}"#);
+                    let Some(Err(error)) = Command::read(command, &text) else { continue };
+                    errors += 1;
+                    let error = error.to_string();
+                    let words: Vec<&str> = error.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+                    let is_rust = |word: &str| {
+                        let number = word.strip_prefix(['u', 'i', 'f']);
+                        number.is_some_and(|bits| ["8", "16", "32", "64", "size"].contains(&bits))
+                            || ["sequence", "map", "struct", "floating", "variant", "unit", "tuple"]
+                                .contains(&word)
+                    };
+                    assert!(!words.into_iter().any(is_rust), "{command}: {error}");
+                }
+            }
+        }
+        assert!(errors > 100, "{errors}");
+    }
+
+    #[test]
     fn a_request_is_one_object() {
         let request = Request::new(Some("7"), &SetAutoRetry { enabled: true });
         assert_eq!(

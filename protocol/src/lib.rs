@@ -35,6 +35,7 @@ pub mod shared;
 pub mod stream;
 pub mod ui;
 pub mod wire;
+mod wording;
 
 pub use assembler::{Assembled, MessageAssembler};
 pub use maybe::Maybe;

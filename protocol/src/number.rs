@@ -102,6 +102,52 @@ pub mod optional_count {
     }
 }
 
+/// Reads a whole number from `MIN` to `MAX`, or `null`.
+pub fn optional_within<'de, D: Deserializer<'de>, const MIN: u32, const MAX: u32>(
+    deserializer: D,
+) -> Result<Option<u32>, D::Error> {
+    struct Within<const MIN: u32, const MAX: u32>(u32);
+
+    impl<'de, const MIN: u32, const MAX: u32> Deserialize<'de> for Within<MIN, MAX> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_any(Visitor::<MIN, MAX>).map(Self)
+        }
+    }
+
+    struct Visitor<const MIN: u32, const MAX: u32>;
+
+    impl<const MIN: u32, const MAX: u32> de::Visitor<'_> for Visitor<MIN, MAX> {
+        type Value = u32;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "a whole number from {MIN} to {MAX}")
+        }
+
+        fn visit_u64<E: de::Error>(self, value: u64) -> Result<u32, E> {
+            let within = u32::try_from(value).ok().filter(|value| (MIN..=MAX).contains(value));
+            within.ok_or_else(|| E::invalid_value(de::Unexpected::Unsigned(value), &self))
+        }
+
+        fn visit_i64<E: de::Error>(self, value: i64) -> Result<u32, E> {
+            match u64::try_from(value) {
+                Ok(value) => self.visit_u64(value),
+                Err(_) => Err(E::invalid_value(de::Unexpected::Signed(value), &self)),
+            }
+        }
+
+        fn visit_f64<E: de::Error>(self, value: f64) -> Result<u32, E> {
+            if value.fract() == 0.0 && (f64::from(MIN)..=f64::from(MAX)).contains(&value) {
+                Ok(value as u32)
+            } else {
+                Err(E::invalid_value(de::Unexpected::Float(value), &self))
+            }
+        }
+    }
+
+    let value = Option::<Within<MIN, MAX>>::deserialize(deserializer)?;
+    Ok(value.map(|value| value.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +166,19 @@ mod tests {
         assert_eq!(text, r#"{"cost":3,"tokens":7}"#);
         let text = serde_json::to_string(&Numbers { cost: 0.00012, tokens: 7 }).unwrap();
         assert_eq!(text, r#"{"cost":0.00012,"tokens":7}"#);
+    }
+
+    #[test]
+    fn a_number_within_bounds_may_be_null_or_a_float_without_a_fraction_and_nothing_else() {
+        let read = |text: &str| {
+            let mut json = serde_json::Deserializer::from_str(text);
+            optional_within::<_, 1, 10>(&mut json).map_err(|error| error.to_string())
+        };
+        assert_eq!([read("1"), read("10.0"), read("null")], [Ok(Some(1)), Ok(Some(10)), Ok(None)]);
+        for wrong in ["0", "11", "-1", "1.5", "1e300", "true", "\"1\"", "[1]"] {
+            let error = read(wrong).unwrap_err();
+            assert!(error.contains("expected a whole number from 1 to 10"), "{error}");
+        }
     }
 
     #[test]

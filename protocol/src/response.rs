@@ -66,7 +66,7 @@ pub enum ErrorCode {
     Auth,
     /// It was stopped before it was done.
     Cancelled,
-    /// This version cannot do it yet.
+    /// The version at the other end cannot do it yet. This one never sends it.
     Unsupported,
     /// Reading or writing a file failed.
     Io,

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::request_id::RequestId;
 use crate::ui::UiResponse;
+use crate::wording::in_words_of_json;
 
 /// Why a record could not be read. The text names the field and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +95,7 @@ pub fn from_text<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, WireError> 
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
-    text.strip_suffix(&position).map(str::to_owned).unwrap_or(text)
+    in_words_of_json(text.strip_suffix(&position).unwrap_or(&text))
 }
 
 /// Reads a value of type `T` from parsed JSON; the error names the field.
@@ -102,8 +103,9 @@ pub fn from_value<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Wir
     if let Ok(value) = T::deserialize(&value) {
         return Ok(value);
     }
-    serde_path_to_error::deserialize(value)
-        .map_err(|error| WireError::at(&error.path().to_string(), error.inner()))
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        WireError::at(&error.path().to_string(), in_words_of_json(&error.inner().to_string()))
+    })
 }
 
 /// What every record of the wire has in common.

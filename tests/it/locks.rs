@@ -133,14 +133,25 @@ async fn the_lock_of_a_daemon_that_was_killed_is_free() {
 async fn switching_to_the_session_that_is_open_reads_it_anew_and_goes_on() {
     let llm = FakeLlm::start().await;
     let (_folder, file) = shared_session();
-    let daemon = daemon_on(&llm, &file).await;
+    let daemon = Daemon::builder(&llm)
+        .args(["--session", file.to_str().unwrap()])
+        .env("SAMPI_LOG", "debug")
+        .spawn()
+        .await;
     llm.push_all([text("One."), text("Two.")]);
     daemon.run("first").await;
     daemon.ok(json!({ "type": "switch_session", "sessionPath": file })).await;
     daemon.run("second").await;
     assert_eq!(llm.request(1).await.user_texts(), ["earlier", "first", "second"]);
     assert!(daemon.all(json!({ "type": "session_diagnostic" })).is_empty());
-    daemon.finish().await;
+    let other = daemon_on(&llm, &file).await;
+    let refused = other.refused(json!({ "type": "prompt", "message": "mine" })).await;
+    assert!(names(&refused.error, &daemon), "the lock is still held: {}", refused.error);
+    other.finish().await;
+    daemon.close_stdin().await;
+    daemon.exit().await;
+    let log = daemon.stderr();
+    assert_eq!(log.matches("session file opened").count(), 2, "at the start and once more: {log}");
     llm.finish();
 }
 

@@ -284,6 +284,10 @@ async fn sessions_are_listed_the_latest_first_searched_and_paged_each_exactly_on
         let failure = daemon.refused(json!({ "type": "list_sessions", "cursor": cursor })).await;
         failure.assert_code("invalid_params").assert_says("list_sessions: cursor: expected the nextCursor");
     }
+    for limit in [json!(0), json!(1001), json!(-1), json!(1.5), json!("many"), json!([])] {
+        let failure = daemon.refused(json!({ "type": "list_sessions", "limit": limit })).await;
+        failure.assert_code("invalid_params").assert_says("expected a whole number from 1 to 1000");
+    }
     let elsewhere = daemon.ok(json!({ "type": "list_sessions", "cwd": "/nowhere" })).await;
     assert!(paths(&elsewhere).is_empty());
     for limit in [1, 2, 3, 4] {

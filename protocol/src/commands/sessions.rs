@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::data::SessionId;
 use crate::number;
 
+/// The most sessions that one list has.
+pub const MOST_LISTED: u32 = 1000;
+
 /// Lists sessions, the one that was appended to last first. Reads headers, names and first messages only.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ListSessions {
@@ -15,8 +18,13 @@ pub struct ListSessions {
     /// Only those whose name, first message, id or working directory has this text in it, whatever its case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
-    /// The most sessions to list; 50 when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The most sessions to list, from 1 to 1000; 50 when absent.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "number::optional_within::<_, 1, MOST_LISTED>"
+    )]
+    #[schemars(range(min = 1, max = MOST_LISTED))]
     pub limit: Option<u32>,
     /// `nextCursor` of an earlier answer, to go on from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]

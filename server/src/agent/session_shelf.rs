@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sampi_protocol::commands::{ExportedHtml, ListSessions, ListedSession, SessionList};
+use sampi_protocol::commands::{ExportedHtml, ListSessions, ListedSession, MOST_LISTED, SessionList};
 use sampi_protocol::data::SessionHeader;
 
 use super::{Agent, AgentError, Inbox, InboxMessage, Outcome, SessionsRoot, Ticket};
@@ -11,10 +11,7 @@ use crate::paths::same_file;
 use crate::session::listing::{self, SessionSummary};
 
 /// Sessions that are listed when the host sets no limit.
-const DEFAULT_LIMIT: usize = 50;
-
-/// The most sessions that are listed at once.
-const MOST_LISTED: usize = 1000;
+const DEFAULT_LIMIT: u32 = 50;
 
 /// What the task of a listing, a deletion or an export reports.
 pub(super) enum ShelfMessage {
@@ -88,7 +85,7 @@ fn list(root: &SessionsRoot, wish: &ListSessions, after: Option<Cursor>) -> Sess
         (SessionsRoot::ByCwd(root), None) => listing::all_files(root),
         (SessionsRoot::Fixed(dir), _) => listing::files(dir),
     };
-    let limit = wish.limit.map_or(DEFAULT_LIMIT, |limit| limit as usize).clamp(1, MOST_LISTED);
+    let limit = wish.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_LISTED) as usize;
     let files = files.into_iter().filter(|(path, modified)| {
         after.as_ref().is_none_or(|last| (millis(*modified), path) < (last.modified, &last.path))
     });

@@ -116,12 +116,15 @@ impl Agent {
         let session = match change {
             SessionChange::New { parent } => self.new_session(parent)?,
             SessionChange::Switch { path } => {
-                // The lock of the session that is open would be in the way of opening it anew.
-                let again = self.session.file().is_some_and(|open| same_file(open, &path));
-                let open = if again { Session::open_read_only } else { Session::open_or_read };
-                let session = open(&path)?;
-                session.check_cwd()?;
-                session
+                if self.session.file().is_some_and(|open| same_file(open, &path)) {
+                    // They belong into the file before it is read.
+                    self.flush_bash_messages();
+                    self.session.open_anew(&path)?
+                } else {
+                    let session = Session::open_or_read(&path)?;
+                    session.check_cwd()?;
+                    session
+                }
             }
             SessionChange::Fork { entry } => {
                 let (session, forked) = self.session.fork_before(&entry, &self.copies_dir())?;

@@ -103,6 +103,13 @@ impl SessionFile {
         }
     }
 
+    /// Takes the lock again.
+    pub(super) fn lock_again(&self) {
+        if let Err(error) = lock(&self.file, &self.path) {
+            tracing::warn!("cannot lock {} again: {error}", self.path.display());
+        }
+    }
+
     pub(super) fn end(&self) -> Place {
         self.end
     }

@@ -86,6 +86,21 @@ impl Session {
         Self::open_with(path, Access::Read).inspect(|session| session.warn_of(0))
     }
 
+    /// Opens the file of this session anew, by this path, as [`Session::open_or_read`] does. The lock goes over
+    /// to the new one, unless it cannot be opened or its working directory is gone.
+    pub fn open_anew(&self, path: &Path) -> Result<Self, SessionError> {
+        let locked = match &self.storage {
+            Storage::File(file) | Storage::Migrated { original: file, .. } => Some(file),
+            Storage::Memory | Storage::Unsaved { .. } => None,
+        };
+        let locked = locked.filter(|file| file.access() == Access::Append);
+        locked.inspect(|file| file.unlock());
+        let opened = Self::open_or_read(path).and_then(|new| new.check_cwd().map(|()| new));
+        opened.inspect_err(|_| {
+            locked.inspect(|file| file.lock_again());
+        })
+    }
+
     /// An error when a file cannot be opened as a session, as far as its header tells.
     pub fn check_file(path: &Path) -> Result<(), SessionError> {
         let (header, version) = read_header(&SessionFile::open(path, Access::Read)?)?;

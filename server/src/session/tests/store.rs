@@ -325,6 +325,27 @@ fn a_reader_can_become_the_writer_when_the_lock_is_free() {
 }
 
 #[test]
+fn a_session_that_is_opened_anew_hands_its_lock_over_or_keeps_it() {
+    let dir = folder();
+    let here = dir.path().join("here");
+    std::fs::create_dir(&here).unwrap();
+    let header = json!({"type": "session", "version": 3, "id": "the-id", "timestamp": TIME, "cwd": here});
+    let mut old = opened(dir.path(), &[header, user_line("a", None, "x")]);
+    let path = old.file().unwrap().to_owned();
+    std::fs::remove_dir(&here).unwrap();
+    assert!(matches!(old.open_anew(&path), Err(SessionError::CwdMissing { .. })));
+    assert!(matches!(Session::open(&path), Err(SessionError::Locked { .. })), "the lock is as before");
+    put(&mut old, user("still mine"));
+    std::fs::create_dir(&here).unwrap();
+    let mut new = old.open_anew(&path).unwrap();
+    drop(old);
+    assert!(!new.is_read_only());
+    assert!(matches!(Session::open(&path), Err(SessionError::Locked { .. })), "the new one has it");
+    put(&mut new, user("mine too"));
+    assert_eq!(seen(&mut new), ["user:x", "user:still mine", "user:mine too"]);
+}
+
+#[test]
 fn a_version_1_file_that_someone_else_migrated_meanwhile_is_read_again() {
     let dir = folder();
     let old = json!({"type": "session", "id": "abc", "timestamp": TIME, "cwd": "/"});
