@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{ContentBlock, Extra, Usage};
 use crate::wire::string_id;
@@ -22,9 +22,29 @@ pub struct ToolDefinition {
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Value,
+    /// How the provider should hold the model to what the tool takes: `false`, `{"type": "json_schema", "strict":
+    /// "prefer" | "require"}`, or a grammar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constrained_sampling: Option<Value>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl ToolDefinition {
+    /// Asks the provider to hold the model to the schema where it can.
+    #[must_use]
+    pub fn with_strict_schema(mut self) -> Self {
+        self.constrained_sampling = Some(json!({ "type": "json_schema", "strict": "prefer" }));
+        self
+    }
+
+    /// True when the provider should hold the model to the schema.
+    pub fn wants_strict_schema(&self) -> bool {
+        let Some(Value::Object(sampling)) = &self.constrained_sampling else { return false };
+        let text = |name: &str| sampling.get(name).and_then(Value::as_str);
+        text("type") == Some("json_schema") && matches!(text("strict"), Some("prefer" | "require"))
+    }
 }
 
 /// A tool named without its definition.

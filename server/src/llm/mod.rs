@@ -35,6 +35,7 @@ mod socket_tests;
 mod sse;
 #[cfg(test)]
 mod stream_matrix;
+mod strict_schema;
 #[cfg(test)]
 mod switching_tests;
 #[cfg(test)]
@@ -77,6 +78,11 @@ impl ModelRequest {
     pub fn authorise(&mut self, credentials: Credentials) {
         self.credentials = credentials;
         github_copilot::prepare(self);
+    }
+
+    /// What the model's `compat` says of something that is so or not.
+    fn compat_flag(&self, name: &str) -> Option<bool> {
+        self.model.compat.as_ref()?.get(name)?.as_bool()
     }
 }
 

@@ -45,8 +45,10 @@ impl Default for BashTool {
                     ("timeout", property("number", "Seconds after which it is stopped; no limit by default")),
                 ],
             ),
+            constrained_sampling: None,
             extra: Default::default(),
-        };
+        }
+        .with_strict_schema();
         Self { definition }
     }
 }

@@ -50,6 +50,7 @@ impl Default for FindTool {
                     ("limit", property("number", "How many results at most; 1000 by default")),
                 ],
             ),
+            constrained_sampling: None,
             extra: Default::default(),
         };
         Self { definition }

@@ -71,6 +71,7 @@ impl Default for GrepTool {
                     ("limit", property("number", "How many matches at most; 100 by default")),
                 ],
             ),
+            constrained_sampling: None,
             extra: Default::default(),
         };
         Self { definition }

@@ -41,6 +41,7 @@ impl Default for LsTool {
                     ("limit", property("number", "How many entries to list at most; 500 by default")),
                 ],
             ),
+            constrained_sampling: None,
             extra: Default::default(),
         };
         Self { definition }

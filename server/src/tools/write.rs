@@ -32,8 +32,10 @@ impl Default for WriteTool {
                     ("content", property("string", "All that the file is to contain")),
                 ],
             ),
+            constrained_sampling: None,
             extra: Default::default(),
-        };
+        }
+        .with_strict_schema();
         Self { definition }
     }
 }

@@ -8,6 +8,7 @@ use crate::llm::effort::plain_effort;
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers, key_header};
 use crate::llm::http::Post;
+use crate::llm::strict_schema::strict_parameters;
 use crate::llm::transcript::{
     AssistantPart, Crowd, ImageLimits, Part, ToolTurn, Transcript, Turn, tool_results,
 };
@@ -55,8 +56,7 @@ pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
 }
 
 fn flag(request: &ModelRequest, name: &str, default: bool) -> bool {
-    let given = request.model.compat.as_ref().and_then(|compat| compat.get(name)).and_then(Value::as_bool);
-    given.unwrap_or(default)
+    request.compat_flag(name).unwrap_or(default)
 }
 
 pub(super) fn headers(request: &ModelRequest, body: &Value) -> Headers {
@@ -155,7 +155,9 @@ fn limits(request: &ModelRequest, transcript: &Transcript<'_>) -> (u64, Option<V
 
 fn tools(request: &ModelRequest, tools: &[ToolDefinition], mark: Option<&Value>) -> Value {
     let eager = flag(request, "supportsEagerToolInputStreaming", true);
-    let mut list: Vec<Value> = tools.iter().map(|tool| self::tool(tool, eager)).collect();
+    let may_be_strict = flag(request, "supportsStrictTools", false);
+    let strict = |tool| if may_be_strict { strict_parameters(tool) } else { None };
+    let mut list: Vec<Value> = tools.iter().map(|tool| self::tool(tool, eager, strict(tool))).collect();
     if flag(request, "supportsCacheControlOnTools", true)
         && let Some(last) = list.last_mut()
     {
@@ -164,7 +166,7 @@ fn tools(request: &ModelRequest, tools: &[ToolDefinition], mark: Option<&Value>)
     Value::Array(list)
 }
 
-fn tool(tool: &ToolDefinition, eager: bool) -> Value {
+fn tool(tool: &ToolDefinition, eager: bool, strict: Option<Value>) -> Value {
     let mut schema = Map::new();
     let given = tool.parameters.as_object();
     let field = |name: &str, default: Value| given.and_then(|map| map.get(name)).cloned().unwrap_or(default);
@@ -182,7 +184,10 @@ fn tool(tool: &ToolDefinition, eager: bool) -> Value {
     if eager {
         tool_json.insert("eager_input_streaming".into(), json!(true));
     }
-    tool_json.insert("input_schema".into(), Value::Object(schema));
+    if strict.is_some() {
+        tool_json.insert("strict".into(), json!(true));
+    }
+    tool_json.insert("input_schema".into(), strict.unwrap_or(Value::Object(schema)));
     Value::Object(tool_json)
 }
 

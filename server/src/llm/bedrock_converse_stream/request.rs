@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::claude::{self, Generation};
 use crate::llm::anthropic_messages::INTERLEAVED_THINKING;
 use crate::llm::effort::plain_effort;
+use crate::llm::strict_schema::strict_parameters;
 use crate::llm::transcript::{
     AssistantPart, ImageLimits, Part, ToolTurn, Transcript, Turn, as_base64, safe_id, tool_results,
 };
@@ -52,9 +53,15 @@ pub(super) fn body(request: &ModelRequest) -> Value {
     let config = if limit > 0 { json!({ "maxTokens": limit }) } else { json!({}) };
     body.insert("inferenceConfig".into(), config);
     if !transcript.tools.is_empty() {
+        let is_strict = request.compat_flag("supportsStrictMode").unwrap_or(false);
         let tools = transcript.tools.iter().map(|tool| {
-            let spec = json!({ "name": tool.name, "inputSchema": { "json": tool.parameters },
+            let strict = if is_strict { strict_parameters(tool) } else { None };
+            let schema = strict.as_ref().unwrap_or(&tool.parameters);
+            let mut spec = json!({ "name": tool.name, "inputSchema": { "json": schema },
                 "description": tool.description });
+            if strict.is_some() {
+                spec["strict"] = json!(true);
+            }
             json!({ "toolSpec": spec })
         });
         body.insert("toolConfig".into(), json!({ "tools": tools.collect::<Vec<_>>() }));

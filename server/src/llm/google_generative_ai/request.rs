@@ -8,10 +8,14 @@ use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, header, key_header};
 use crate::llm::http::Post;
 use crate::llm::percent::percent_encoded;
+use crate::llm::strict_schema::strict_parameters;
 use crate::llm::transcript::{
     AssistantPart, ImageLimits, Part, ToolTurn, Transcript, Turn, safe_id, tool_results,
 };
 use crate::llm::{ModelRequest, budget};
+
+/// The first generation of Gemini that can be held to a schema.
+const FIRST_STRICT: u32 = 3;
 
 /// The header that a key is sent in.
 pub(crate) const KEY_HEADER: &str = "x-goog-api-key";
@@ -66,15 +70,21 @@ pub(crate) fn body(request: &ModelRequest, limits: ImageLimits) -> Result<Value,
         body.insert("systemInstruction".into(), json!({ "parts": parts, "role": "user" }));
     }
     if !transcript.tools.is_empty() {
-        let tools: Vec<Value> = transcript
-            .tools
-            .iter()
-            .map(|tool| {
-                json!({ "name": tool.name, "description": tool.description,
-                    "parametersJsonSchema": schema::sanitized(&tool.parameters) })
-            })
-            .collect();
+        let may_be_strict = matches!(Family::of(&request.model.id), Family::Gemini(FIRST_STRICT..));
+        let mut is_strict = false;
+        let mut tools: Vec<Value> = Vec::with_capacity(transcript.tools.len());
+        for tool in &transcript.tools {
+            let strict = if may_be_strict { strict_parameters(tool) } else { None };
+            is_strict |= strict.is_some();
+            let parameters = strict.unwrap_or_else(|| schema::sanitized(&tool.parameters));
+            tools.push(json!({ "name": tool.name, "description": tool.description,
+                "parametersJsonSchema": parameters }));
+        }
         body.insert("tools".into(), json!([{ "functionDeclarations": tools }]));
+        if is_strict {
+            // <https://ai.google.dev/gemini-api/docs/function-calling>: the schema is kept to.
+            body.insert("toolConfig".into(), json!({ "functionCallingConfig": { "mode": "VALIDATED" } }));
+        }
     }
     let mut config = Map::new();
     let limit = budget::output_limit(request, &transcript);

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
+use crate::llm::strict_schema::hold_to_schema;
 use crate::llm::transcript::{
     AssistantPart, ImageLimits, Part, ToolTurn, Transcript, Turn, UserTurn, as_base64,
 };
@@ -55,9 +56,13 @@ pub(super) fn body(request: &ModelRequest) -> Value {
     body.insert("stream".into(), json!(true));
     body.insert("messages".into(), Value::Array(messages(&transcript)));
     if !transcript.tools.is_empty() {
+        let is_strict = request.compat_flag("supportsStrictMode").unwrap_or(false);
         let tools = transcript.tools.iter().map(|tool| {
-            let function = json!({ "name": tool.name, "description": tool.description,
+            let mut function = json!({ "name": tool.name, "description": tool.description,
                 "parameters": tool.parameters, "strict": false });
+            if is_strict {
+                hold_to_schema(&mut function, tool);
+            }
             json!({ "type": "function", "function": function })
         });
         body.insert("tools".into(), tools.collect());

@@ -9,6 +9,7 @@ use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
 use crate::llm::openai_responses::OPENAI_IMAGES;
+use crate::llm::strict_schema::hold_to_schema;
 use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn, safe_id};
 use crate::llm::{CacheRetention, ModelRequest, budget, sampling};
 
@@ -121,7 +122,7 @@ fn tools(compat: &Compat, transcript: &Transcript<'_>) -> Value {
                 "parameters": tool.parameters,
             });
             if compat.supports_strict_mode {
-                function["strict"] = json!(false);
+                hold_to_schema(&mut function, tool);
             }
             json!({ "type": "function", "function": function })
         })

@@ -9,6 +9,7 @@ use crate::llm::effort::plain_effort;
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
+use crate::llm::strict_schema::hold_to_schema;
 use crate::llm::transcript::Transcript;
 use crate::llm::{CacheRetention, ModelRequest, budget, sampling};
 
@@ -91,7 +92,7 @@ fn tools(compat: &Compat, transcript: &Transcript<'_>) -> Value {
             "parameters": tool.parameters,
         });
         if compat.strict_field {
-            function["strict"] = json!(false);
+            hold_to_schema(&mut function, tool);
         }
         function
     });

@@ -124,14 +124,15 @@ impl ModelRegistry {
             return Ok(Resolved { model: model.clone(), thinking, warning: None });
         }
         let (id, thinking) = own_stripped.map_or((own_text, None), |(id, level)| (id, Some(level)));
-        match (provider, own.first()) {
+        let template = provider.and_then(|provider| self.default_of(provider)).or(own.first().copied());
+        match (provider, template) {
             (Some(provider), Some(template)) if !id.is_empty() && !self.on_request.contains(provider) => {
                 let asked = wish.thinking.or(thinking).is_some_and(|level| level != ThinkingLevel::Off);
                 let model = Model {
                     id: id.to_owned(),
                     name: id.to_owned(),
                     reasoning: template.reasoning || asked,
-                    ..(*template).clone()
+                    ..template.clone()
                 };
                 let warning =
                     format!("Model \"{id}\" not found for provider \"{provider}\". Using custom model id.");

@@ -54,8 +54,10 @@ impl Default for EditTool {
                           with several edits in one call. Nothing is changed when one of them does not fit."
                     .into(),
             parameters: schema(&["path", "edits"], &[("path", path), ("edits", edits)]),
+            constrained_sampling: None,
             extra: Default::default(),
-        };
+        }
+        .with_strict_schema();
         Self { definition }
     }
 }

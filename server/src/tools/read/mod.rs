@@ -53,8 +53,10 @@ impl Default for ReadTool {
                     ("limit", property("number", "How many lines to read at most")),
                 ],
             ),
+            constrained_sampling: None,
             extra: Default::default(),
-        };
+        }
+        .with_strict_schema();
         Self { definition }
     }
 }

@@ -203,6 +203,7 @@ fn the_other_forms_of_schema_are_mended_and_told_as_pi_does() {
             name: "t".into(),
             description: String::new(),
             parameters: json!({ "type": "object", "required": ["v"], "properties": { "v": schema } }),
+            constrained_sampling: None,
             extra: Default::default(),
         };
         let arguments = json!({ "v": value }).as_object().unwrap().clone();
