@@ -14,7 +14,7 @@ async fn main() -> anyhow::Result<()> {
     show(&mut std::io::stdout()).await
 }
 
-pub async fn show(out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) async fn show(out: &mut impl Write) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     // `auth.json` and `models.json` of this folder in place of the user's; keys in the environment count too.
     let builder = AgentSession::builder().agent_dir(dir.path()).model("demo/demo").in_memory();

@@ -13,7 +13,7 @@ async fn main() -> anyhow::Result<()> {
     show(&mut std::io::stdout()).await
 }
 
-pub async fn show(out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) async fn show(out: &mut impl Write) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     fs::write(dir.path().join("AGENTS.md"), "Use tabs.")?;
     let builder = AgentSession::builder()

@@ -17,7 +17,7 @@ async fn main() -> anyhow::Result<()> {
     show(&mut std::io::stdout()).await
 }
 
-pub async fn show(out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) async fn show(out: &mut impl Write) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let settings = json!({ "compaction": { "enabled": false }, "retry": { "maxRetries": 2 } });
     let session = AgentSession::builder()

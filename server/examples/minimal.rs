@@ -12,7 +12,7 @@ async fn main() -> anyhow::Result<()> {
     show(&mut std::io::stdout()).await
 }
 
-pub async fn show(out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) async fn show(out: &mut impl Write) -> anyhow::Result<()> {
     let session = AgentSession::builder()
         .model("demo/demo") // offline; leave it out to use the model of your settings
         .in_memory() // leave it out to keep the conversation in a file

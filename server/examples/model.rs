@@ -12,7 +12,7 @@ async fn main() -> anyhow::Result<()> {
     show(&mut std::io::stdout()).await
 }
 
-pub async fn show(out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) async fn show(out: &mut impl Write) -> anyhow::Result<()> {
     let session = AgentSession::builder()
         .model("demo/demo-thinking")
         .thinking_level(ThinkingLevel::High)

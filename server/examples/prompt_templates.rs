@@ -12,7 +12,7 @@ async fn main() -> anyhow::Result<()> {
     show(&mut std::io::stdout()).await
 }
 
-pub async fn show(out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) async fn show(out: &mut impl Write) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let session = AgentSession::builder()
         .agent_dir(dir.path()) // templates in its folder `prompts` are found as well

@@ -11,7 +11,7 @@ async fn main() -> anyhow::Result<()> {
     show(&mut std::io::stdout()).await
 }
 
-pub async fn show(out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) async fn show(out: &mut impl Write) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let runtime =
         AgentSession::builder().agent_dir(dir.path()).model("demo/demo").no_tools().build_runtime().await?;

@@ -14,7 +14,7 @@ async fn main() -> anyhow::Result<()> {
     show(&mut std::io::stdout()).await
 }
 
-pub async fn show(out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) async fn show(out: &mut impl Write) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let file = dir.path().join("settings.json");
     fs::write(&file, r#"{"steeringMode": "all", "compaction": {"enabled": true}}"#)?;

@@ -13,7 +13,7 @@ async fn main() -> anyhow::Result<()> {
     show(&mut std::io::stdout()).await
 }
 
-pub async fn show(out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) async fn show(out: &mut impl Write) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     for (name, text) in [("release", "Tag, build, publish."), ("secret", "Not for this host.")] {
         let folder = dir.path().join("skills").join(name);

@@ -11,7 +11,7 @@ async fn main() -> anyhow::Result<()> {
     show(&mut std::io::stdout()).await
 }
 
-pub async fn show(out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) async fn show(out: &mut impl Write) -> anyhow::Result<()> {
     let builder = AgentSession::builder().model("demo/demo").in_memory();
 
     let replaced = builder.clone().system_prompt("You are a pirate. Answer as one.").build().await?;

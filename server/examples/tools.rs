@@ -15,7 +15,7 @@ async fn main() -> anyhow::Result<()> {
     show(&mut std::io::stdout()).await
 }
 
-pub async fn show(out: &mut impl Write) -> anyhow::Result<()> {
+pub(crate) async fn show(out: &mut impl Write) -> anyhow::Result<()> {
     let builder = AgentSession::builder().model("demo/demo").in_memory();
 
     let reader = builder.clone().tools(["read", "grep", "find", "ls"]).build().await?;

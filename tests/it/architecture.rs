@@ -78,6 +78,21 @@ fn llm_tools_and_session_do_not_know_each_other_or_the_agent() {
 }
 
 #[test]
+fn the_agent_does_not_know_who_puts_it_together_and_a_host_program_needs_no_mode() {
+    let mut found = Vec::new();
+    for (part, others) in [
+        ("agent", &["crate::assembly", "crate::embed", "crate::modes", "crate::cli"][..]),
+        ("assembly", &["crate::embed", "crate::modes"]),
+        ("embed", &["crate::modes"]),
+    ] {
+        for source in sources_below(&format!("server/src/{part}")) {
+            found.extend(uses(&source, others));
+        }
+    }
+    assert_none("dependencies point the wrong way", found);
+}
+
+#[test]
 fn rpc_envelopes_live_in_the_rpc_mode_alone() {
     let envelopes = [
         "sampi_protocol::response",

@@ -13,3 +13,8 @@
 pub mod fake_llm;
 pub mod harness;
 pub mod source;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -22,11 +22,9 @@ pub(crate) fn test() -> anyhow::Result<()> {
     // The client's tests of a real agent, which may also be Pi, do not find the daemon by themselves.
     let real = ["test", "--package", "sampi-client", "--test", "it", "--", "--ignored", "real::"];
     cargo_with(&real, &[("SAMPI_TEST_AGENT", daemon.as_os_str())])?;
-    if has_nextest() {
-        cargo(&["nextest", "run", "--workspace", "--all-targets", "--no-fail-fast"])
-    } else {
-        cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast"])
-    }
+    // Examples are part of tests that run them, or checked with the lints: a program of each takes time to link.
+    let with: &[&str] = if has_nextest() { &["nextest", "run"] } else { &["test"] };
+    cargo(&[with, &["--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]].concat())
 }
 
 /// Formatting and lints.

@@ -22,7 +22,8 @@ use crate::resources::settings::{SettingsSource, TrustOverride};
 use crate::resources::{Environment, Paths, Resources};
 use crate::tools::Tool;
 
-/// What a session starts with. What is not set is as on the command line without options.
+/// What a session starts with. What is not set is as on the command line without options. Relative paths start at
+/// the session's working directory.
 #[derive(Debug, Clone, Default)]
 pub struct AgentSessionBuilder {
     cwd: Option<PathBuf>,

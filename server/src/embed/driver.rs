@@ -26,12 +26,18 @@ const STOP_DEADLINE: Duration = Duration::from_secs(5);
 /// The place where the session that is active is found.
 pub(super) type Slot = Arc<Mutex<AgentSession>>;
 
+/// What is asked of the agent at once.
+pub(super) type Work = Box<dyn FnOnce(&mut Agent) + Send>;
+
+/// What is asked of the agent and answered later, under this ticket.
+pub(super) type TicketedWork = Box<dyn FnOnce(&mut Agent, Ticket) + Send>;
+
 /// Something to do with the agent.
 pub(super) enum Command {
     /// Something that is done at once.
-    Now(Box<dyn FnOnce(&mut Agent) + Send>),
+    Now(Work),
     /// Something whose outcome comes later.
-    Later(Box<dyn FnOnce(&mut Agent, Ticket) + Send>, oneshot::Sender<Outcome>),
+    Later(TicketedWork, oneshot::Sender<Outcome>),
     /// A prompt, answered when its run has settled.
     Prompt(Prompt, oneshot::Sender<Result<PromptOutcome, AgentError>>),
     /// Answered when nothing is under way.

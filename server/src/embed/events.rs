@@ -64,20 +64,22 @@ impl Hub {
 
     pub(super) fn publish(&self, event: SessionEvent) {
         let mut log = lock(&self.log);
-        let event = match (&event, &*log) {
-            (SessionEvent::MessageUpdate(_), Some(open)) => {
-                open.push(event);
-                Event::Message(MessageProgress::last_of(open))
+        let event = match event {
+            SessionEvent::MessageUpdate(update) => {
+                let log = log.get_or_insert_default();
+                log.push(update);
+                Event::Message(MessageProgress::last_of(log))
             }
-            (SessionEvent::MessageStart(start), _) if start.message.as_assistant().is_some() => {
-                *log = Some(Arc::new(MessageLog::new(event.clone())));
+            event => {
+                match &event {
+                    SessionEvent::MessageStart(start) if start.message.as_assistant().is_some() => {
+                        *log = Some(Arc::new(MessageLog::new(event.clone())));
+                    }
+                    SessionEvent::MessageEnd(end) if end.message.as_assistant().is_some() => *log = None,
+                    _ => {}
+                }
                 Event::Session(Arc::new(event))
             }
-            (SessionEvent::MessageEnd(end), _) if end.message.as_assistant().is_some() => {
-                *log = None;
-                Event::Session(Arc::new(event))
-            }
-            _ => Event::Session(Arc::new(event)),
         };
         drop(log);
         lock(&self.queues).retain(|queue| match queue.upgrade() {

@@ -9,6 +9,7 @@ use futures::Stream;
 use sampi_protocol::events::SessionEvent;
 
 use super::events::Event;
+use super::message::MessageProgress;
 
 /// How many events wait for a subscriber that is behind. What is new of one message is one event.
 pub const EVENT_CAPACITY: usize = 1024;
@@ -18,7 +19,24 @@ struct State {
     events: VecDeque<Event>,
     lagged: u64,
     ended: bool,
+    /// The newest event of a message: the next one of the same message goes on there.
+    progress: Option<MessageProgress>,
     waker: Option<Waker>,
+}
+
+impl State {
+    fn note_progress(&mut self, event: &mut Event) {
+        match event {
+            Event::Message(progress) => {
+                if let Some(earlier) = &self.progress {
+                    progress.continue_from(earlier);
+                }
+                self.progress = Some(progress.clone());
+            }
+            // The message is over, or none was under way.
+            _ => self.progress = None,
+        }
+    }
 }
 
 /// A bounded queue between the session and one subscriber. The session never waits: events of one message, and
@@ -27,8 +45,9 @@ struct State {
 pub(super) struct Queue(Mutex<State>);
 
 impl Queue {
-    pub(super) fn push(&self, event: Event) {
+    pub(super) fn push(&self, mut event: Event) {
         self.change(|state| {
+            state.note_progress(&mut event);
             if state.ended || state.events.back_mut().is_some_and(|last| merge(last, &event)) {
                 return;
             }

@@ -16,7 +16,8 @@ use crate::agent::{SessionChange, SessionChanged};
 /// A replacement stops what is under way, loads settings, models, resources and tools anew for the working
 /// directory of the next session, and makes it the active one. The handles of the session before are disposed then
 /// and their subscriptions end: take [`session`](Self::session) again and subscribe anew. When the replacement fails
-/// or an extension prevents it, the session stays as it was.
+/// or an extension prevents it, the session stays as it was. Relative paths start at the working directory of the
+/// process.
 #[derive(Debug)]
 pub struct AgentSessionRuntime {
     active: Slot,
