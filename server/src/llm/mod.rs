@@ -24,6 +24,7 @@ pub mod openai_completions;
 pub mod openai_responses;
 mod partial_json;
 mod percent;
+mod provider_headers;
 mod registry;
 mod sampling;
 mod scripted;
