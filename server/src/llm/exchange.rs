@@ -1,4 +1,5 @@
-//! One request to a model over HTTP: send, stream, decode, report. Knows no vendor.
+//! One request to a model over HTTP: send, stream, decode, report. Knows no vendor; the headers that some want are
+//! those of [`provider_headers`].
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use super::draft::Draft;
 use super::event_stream::EventStream;
 use super::failure::ErrorReport;
 use super::http::{Http, HttpError, Patience, Post, Response};
+use super::provider_headers::provider_headers;
 use super::sse::{SseDecoder, SseEvent};
 use super::{Completion, Failure, FailureKind, ModelRequest, UpdateSink};
 
@@ -125,6 +127,11 @@ pub(crate) async fn exchange(
     cancel: &CancellationToken,
 ) -> Completion {
     let model = &request.model;
+    let post = post.map(|mut post| {
+        // In front, so that those of the user's configuration replace them.
+        post.headers.splice(0..0, provider_headers(request));
+        post
+    });
     if let Ok(Post { url, body, .. }) = &post {
         let (provider, url, bytes) = (&model.provider, public_part(url), body.len());
         tracing::debug!(provider, model = model.id, url, bytes, "request");

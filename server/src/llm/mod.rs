@@ -27,6 +27,7 @@ pub mod openai_completions;
 pub mod openai_responses;
 mod partial_json;
 mod percent;
+mod provider_headers;
 mod registry;
 mod sampling;
 mod scripted;
@@ -74,10 +75,10 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
-    /// Gives the request what authorises it, and what its provider wants with that beyond its API.
+    /// Gives the request what authorises it. Some credentials name the address that they are for.
     pub fn authorise(&mut self, credentials: Credentials) {
         self.credentials = credentials;
-        github_copilot::prepare(self);
+        github_copilot::follow_token(self);
     }
 
     /// What the model's `compat` says of something that is so or not.

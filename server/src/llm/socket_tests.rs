@@ -215,6 +215,22 @@ async fn the_variables_of_the_credentials_go_before_those_of_the_environment() {
 }
 
 #[tokio::test]
+async fn what_a_provider_wants_is_sent_with_every_api_and_headers_of_the_user_replace_it() {
+    for api in ["openai-completions", "openai-responses", "anthropic-messages", "google-generative-ai"] {
+        let refusal = "HTTP/1.1 400 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        let server = serve(refusal, After::Close).await;
+        let mut request = ask(api, &server.url);
+        request.model.provider = "github-copilot".to_owned();
+        request.credentials.headers = vec![("X-Initiator".to_owned(), "mine".into())];
+        run(&request, &CancellationToken::new(), |_| {}).await;
+        let sent = server.request.await.unwrap();
+        let own: Vec<&str> = sent.lines().filter(|line| line.starts_with("x-initiator")).collect();
+        assert_eq!(own, ["x-initiator: mine"], "{api}: {sent}");
+        assert!(sent.contains("\r\nopenai-intent: conversation-edits\r\n"), "{api}: {sent}");
+    }
+}
+
+#[tokio::test]
 async fn a_cancelled_request_is_not_sent() {
     let cancel = CancellationToken::new();
     cancel.cancel();

@@ -16,7 +16,7 @@ const AZURE_HOSTS: [&str; 3] = [".ai.azure.com", ".cognitiveservices.azure.com",
 
 /// What the environment says about the user's Azure.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
     base_url: Option<String>,
     resource: Option<String>,
     version: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Reads the variables of the environment.
-    pub(super) fn from_env(variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn from_env(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set =
             |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|it| !it.is_empty());
         let names = set("AZURE_OPENAI_DEPLOYMENT_NAME_MAP").unwrap_or_default();
@@ -42,28 +42,31 @@ impl Endpoint {
     }
 
     /// The deployment of a model: usually it has the model's name.
-    pub(super) fn deployment<'a>(&'a self, model: &'a str) -> &'a str {
+    pub(crate) fn deployment<'a>(&'a self, model: &'a str) -> &'a str {
         let known = self.deployments.iter().find(|(known, _)| known == model);
         known.map_or(model, |(_, name)| name)
     }
 
-    /// The address of the Responses API. What the environment says goes before what the model says.
+    /// The address of the Chat Completions API.
+    pub(crate) fn completions_url(&self, model_url: &str) -> Result<String, Fault> {
+        let mut url = self.base(model_url)?;
+        let path = match url.path().trim_end_matches('/') {
+            "" | "/openai" | "/openai/v1/responses" if is_azure(&url) => {
+                url.set_query(None);
+                "/openai/v1".to_owned()
+            }
+            path => path.to_owned(),
+        };
+        url.set_path(&format!("{path}/chat/completions"));
+        Ok(url.into())
+    }
+
+    /// The address of the Responses API.
     pub(super) fn responses_url(&self, model_url: &str) -> Result<String, Fault> {
-        let resource = self.resource.as_ref().map(|name| format!("https://{name}.openai.azure.com"));
-        let base = self.base_url.clone().or(resource).unwrap_or_else(|| model_url.trim().to_owned());
-        if base.is_empty() {
-            return Err(Fault::of_kind(
-                FailureKind::InvalidRequest,
-                "Azure OpenAI base URL is required: set AZURE_OPENAI_BASE_URL or AZURE_OPENAI_RESOURCE_NAME, or give the model a baseUrl",
-            ));
-        }
-        let mut url = Url::parse(&base).map_err(|_| {
-            Fault::of_kind(FailureKind::InvalidRequest, format!("Invalid Azure OpenAI base URL: {base}"))
-        })?;
+        let mut url = self.base(model_url)?;
         let path = url.path().trim_end_matches('/').to_owned();
-        let is_azure = url.host_str().is_some_and(|host| AZURE_HOSTS.iter().any(|end| host.ends_with(end)));
         let is_root = matches!(path.as_str(), "" | "/openai" | "/openai/v1" | "/openai/v1/responses");
-        if is_azure && is_root {
+        if is_root && is_azure(&url) {
             url.set_query(None);
             url.set_path("/openai/v1/responses");
         } else {
@@ -83,6 +86,25 @@ impl Endpoint {
         drop(query);
         Ok(url.into())
     }
+
+    /// The user's address. What the environment says goes before what the model says.
+    fn base(&self, model_url: &str) -> Result<Url, Fault> {
+        let resource = self.resource.as_ref().map(|name| format!("https://{name}.openai.azure.com"));
+        let base = self.base_url.clone().or(resource).unwrap_or_else(|| model_url.trim().to_owned());
+        if base.is_empty() {
+            return Err(Fault::of_kind(
+                FailureKind::InvalidRequest,
+                "Azure OpenAI base URL is required: set AZURE_OPENAI_BASE_URL or AZURE_OPENAI_RESOURCE_NAME, or give the model a baseUrl",
+            ));
+        }
+        Url::parse(&base).map_err(|_| {
+            Fault::of_kind(FailureKind::InvalidRequest, format!("Invalid Azure OpenAI base URL: {base}"))
+        })
+    }
+}
+
+fn is_azure(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| AZURE_HOSTS.iter().any(|end| host.ends_with(end)))
 }
 
 #[cfg(test)]
@@ -119,6 +141,36 @@ mod tests {
         let fault = Endpoint::default().responses_url("nonsense").unwrap_err();
         assert_eq!(fault.text, "Invalid Azure OpenAI base URL: nonsense");
         assert!(Endpoint::default().responses_url("").unwrap_err().text.contains("AZURE_OPENAI_BASE_URL"));
+    }
+
+    #[test]
+    fn addresses_of_chat_completions_have_no_version_unless_they_bring_one() {
+        let url = |base: &str| Endpoint::default().completions_url(base).unwrap();
+        for base in [
+            "https://r.openai.azure.com",
+            "https://r.openai.azure.com/openai/?api-version=2",
+            "https://r.openai.azure.com/openai/v1/",
+            "https://r.openai.azure.com/openai/v1/responses?api-version=2",
+        ] {
+            assert_eq!(url(base), "https://r.openai.azure.com/openai/v1/chat/completions", "{base}");
+        }
+        for (base, expected) in [
+            ("https://r.services.ai.azure.com", "https://r.services.ai.azure.com/openai/v1/chat/completions"),
+            ("https://r.ai.azure.com/models", "https://r.ai.azure.com/models/chat/completions"),
+            (
+                "https://r.openai.azure.com/openai/v1?api-version=2",
+                "https://r.openai.azure.com/openai/v1/chat/completions?api-version=2",
+            ),
+            ("http://gw.example/a/?x=1", "http://gw.example/a/chat/completions?x=1"),
+        ] {
+            assert_eq!(url(base), expected);
+        }
+        let fault = Endpoint::default().completions_url("nonsense").unwrap_err();
+        assert_eq!(fault.text, "Invalid Azure OpenAI base URL: nonsense");
+        assert!(Endpoint::default().completions_url("").unwrap_err().text.contains("AZURE_OPENAI_BASE_URL"));
+        let resource = |name: &str| (name == "AZURE_OPENAI_RESOURCE_NAME").then(|| "rr".to_owned());
+        let url = Endpoint::from_env(resource).completions_url("https://h").unwrap();
+        assert_eq!(url, "https://rr.openai.azure.com/openai/v1/chat/completions");
     }
 
     #[test]

@@ -10,10 +10,13 @@ use super::http::{Http, Post};
 use super::openai_responses::{Compat, Decoder, Service, body};
 use super::{Completion, ModelRequest, Provider, UpdateSink};
 use crate::BoxFuture;
-use endpoint::Endpoint;
+pub(crate) use endpoint::Endpoint;
 
 /// The wire name of the API.
 pub const API: &str = "azure-openai-responses";
+
+/// The provider whose models are at the user's own Azure, whatever their API.
+pub(crate) const PROVIDER: &str = "azure";
 
 /// Speaks `azure-openai-responses`.
 #[derive(Debug, Clone)]

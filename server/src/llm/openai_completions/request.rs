@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::compat::{Affinity, Compat, PromptCacheKey};
 use super::thinking;
 use crate::llm::anthropic_messages::cache_mark;
+use crate::llm::azure_openai_responses::{self, Endpoint};
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
@@ -21,8 +22,16 @@ pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning"
 
 /// The request, ready to be sent.
 pub(super) fn post(request: &ModelRequest, compat: &Compat) -> Result<Post, Fault> {
-    let url = format!("{}/chat/completions", request.model.base_url.trim_end_matches('/'));
-    json_post(url, headers(request, compat), &body(request, compat))
+    let model = &request.model;
+    let mut body = body(request, compat);
+    let url = if model.provider == azure_openai_responses::PROVIDER {
+        let azure = Endpoint::from_env(|name| request.credentials.variable(name));
+        body["model"] = json!(azure.deployment(&model.id));
+        azure.completions_url(&model.base_url)?
+    } else {
+        format!("{}/chat/completions", model.base_url.trim_end_matches('/'))
+    };
+    json_post(url, headers(request, compat), &body)
 }
 
 fn headers(request: &ModelRequest, compat: &Compat) -> Headers {

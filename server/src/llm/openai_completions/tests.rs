@@ -560,3 +560,23 @@ fn twenty_thousand_deltas_are_decoded_in_time_that_grows_with_their_number_only(
     assert_eq!(updates.len(), 20_003);
     assert_eq!(end.message.text().len(), 180_000);
 }
+
+#[test]
+fn a_model_at_azure_has_the_users_address_and_the_name_of_its_deployment() {
+    let fields = json!({ "provider": "azure", "id": "deepseek-v4-pro", "baseUrl": "" });
+    let mut request = ask(fields, ThinkingLevel::Off, json!([user("q")]));
+    request.credentials.variables = [
+        ("AZURE_OPENAI_BASE_URL", "https://r.ai.azure.com"),
+        ("AZURE_OPENAI_DEPLOYMENT_NAME_MAP", "deepseek-v4-pro=dep"),
+        ("AZURE_OPENAI_API_VERSION", "2025-01-01-preview"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.into()))
+    .to_vec();
+    let post = request::post(&request, &Compat::of(&request.model)).unwrap();
+    assert_eq!(post.url, "https://r.ai.azure.com/openai/v1/chat/completions");
+    let body: Value = serde_json::from_slice(&post.body).unwrap();
+    assert_eq!(body["model"], "dep");
+    let key = post.headers.iter().find(|(name, _)| name == "authorization").unwrap();
+    assert_eq!(key.1.expose_secret(), "Bearer k");
+    assert!(post.headers.iter().all(|(name, _)| name != "api-key"));
+}

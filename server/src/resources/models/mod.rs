@@ -3,6 +3,7 @@
 mod catalogue;
 mod choose;
 mod file;
+mod key_place;
 mod list;
 mod resolve;
 mod scope;
@@ -30,6 +31,7 @@ use crate::llm::http::Http;
 use crate::oauth::{self, Tokens};
 pub use choose::{Initial, InitialWish, ThinkingWish, default_thinking, unknown_model};
 use file::{Headers, ProviderEntry, Surroundings};
+use key_place::place_key;
 pub use list::list_models;
 pub use resolve::{ModelWish, ResolveError, Resolved};
 pub use scope::ScopedModel;
@@ -283,7 +285,10 @@ impl ModelRegistry {
             headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
         }
         let bearer = auth_header || form == KeyForm::Bearer;
-        Ok(Credentials { api_key, headers, bearer, variables: self.auth.own_variables(provider) })
+        let mut credentials =
+            Credentials { api_key, headers, bearer, variables: self.auth.own_variables(provider) };
+        place_key(provider, &mut credentials)?;
+        Ok(credentials)
     }
 
     /// The models of all providers that have credentials. Reads the tables of those.

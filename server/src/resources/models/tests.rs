@@ -492,6 +492,7 @@ fn the_table_of_models_is_aligned_sorted_and_searchable() {
 #[cfg(unix)]
 mod builtin;
 mod credentials;
+mod vendors;
 
 #[test]
 fn ids_sort_by_punctuation_then_digits_then_letters_and_case_last() {
