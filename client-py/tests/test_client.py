@@ -246,7 +246,7 @@ def test_a_failed_command_tells_its_name_and_kind(pi: Client) -> None:
 
 
 def test_a_wrong_parameter_is_a_value_error_that_names_it(pi: Client) -> None:
-    with pytest.raises(ValueError, match="level: unknown variant `loud`"):
+    with pytest.raises(ValueError, match="level: unknown value `loud`"):
         pi.set_thinking_level("loud")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no thinking level"):
         Client(thinking="loud")  # type: ignore[arg-type]
