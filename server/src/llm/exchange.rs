@@ -69,7 +69,7 @@ pub(crate) enum Framing {
 }
 
 /// Reads the stream of one response. Without I/O.
-pub(crate) trait Decoder: Send {
+pub(crate) trait Decoder: Send + Sync {
     /// How the events come.
     fn framing(&self) -> Framing {
         Framing::Sse
@@ -121,7 +121,7 @@ pub(crate) fn json_post(
 pub(crate) async fn exchange(
     http: &Http,
     post: Result<Post, Fault>,
-    decoder: impl Decoder,
+    mut decoder: impl Decoder,
     request: &ModelRequest,
     updates: &UpdateSink,
     cancel: &CancellationToken,
@@ -137,7 +137,8 @@ pub(crate) async fn exchange(
         tracing::debug!(provider, model = model.id, url, bytes, "request");
     }
     let started = std::time::Instant::now();
-    let completion = send_and_decode(http, post, decoder, request, updates, cancel).await;
+    // One code for all decoders: a call for each event costs less than seven copies of it.
+    let completion = send_and_decode(http, post, &mut decoder, request, updates, cancel).await;
     let (stop, usage) = (&completion.message.stop_reason, &completion.message.usage);
     let failure = completion.failure.as_ref();
     tracing::debug!(
@@ -157,7 +158,7 @@ pub(crate) async fn exchange(
 async fn send_and_decode(
     http: &Http,
     post: Result<Post, Fault>,
-    mut decoder: impl Decoder,
+    decoder: &mut dyn Decoder,
     request: &ModelRequest,
     updates: &UpdateSink,
     cancel: &CancellationToken,
@@ -171,7 +172,7 @@ async fn send_and_decode(
         Ok(post) => post,
         Err(fault) => return failed(draft, request, fault),
     };
-    let mut response = match open(http, post, &decoder, request, cancel).await {
+    let mut response = match open(http, post, decoder, request, cancel).await {
         Ok(response) => response,
         Err(End::Cancelled) => return aborted(draft, request, ABORTED_BEFORE),
         Err(End::Fault(fault)) => return failed(draft, request, fault),
@@ -181,7 +182,7 @@ async fn send_and_decode(
     decoder.opened(&mut draft);
     let mut outlet = Outlet { updates, open: true };
     let mut body = Body::default();
-    let end = stream(&mut response, &mut body, &mut decoder, &mut draft, &mut outlet, patience).await;
+    let end = stream(&mut response, &mut body, decoder, &mut draft, &mut outlet, patience).await;
     let (stop, fault) = match end {
         Ok(()) => match decoder.ended(&mut draft) {
             Ok(stop) => (stop, None),
@@ -213,7 +214,7 @@ async fn send_and_decode(
 async fn open(
     http: &Http,
     post: Post,
-    decoder: &impl Decoder,
+    decoder: &dyn Decoder,
     request: &ModelRequest,
     cancel: &CancellationToken,
 ) -> Result<Response, End> {
@@ -279,7 +280,7 @@ impl Body {
 async fn stream(
     response: &mut Response,
     body: &mut Body,
-    decoder: &mut impl Decoder,
+    decoder: &mut dyn Decoder,
     draft: &mut Draft,
     outlet: &mut Outlet<'_>,
     patience: Patience<'_>,
@@ -384,7 +385,7 @@ fn transport_fault(error: &HttpError) -> Fault {
 
 async fn status_fault(
     response: &mut Response,
-    decoder: &impl Decoder,
+    decoder: &dyn Decoder,
     patience: Patience<'_>,
 ) -> Result<Fault, HttpError> {
     let (status, retry_after) = (response.status(), response.retry_after());

@@ -1,4 +1,5 @@
-//! The address of GitHub Copilot's API, which its access token names. Facts: what Pi 1.6.0 does with such a token.
+//! The address of GitHub Copilot's API, which the access token of a sign-in names. Facts: what Pi 1.6.0 does with
+//! such a token; with a key of another kind the address is the model's.
 
 use secrecy::ExposeSecret;
 
@@ -11,7 +12,7 @@ const PROXY_FIELD: &str = "proxy-ep=";
 
 /// Sends the request to where its token belongs. Requests to other providers stay as they are.
 pub(super) fn follow_token(request: &mut ModelRequest) {
-    if request.model.provider != PROVIDER {
+    if request.model.provider != PROVIDER || !request.credentials.signed_in {
         return;
     }
     let token = request.credentials.api_key.as_ref().map(ExposeSecret::expose_secret).unwrap_or_default();
@@ -55,7 +56,10 @@ mod tests {
         ] {
             let model = Model { provider: provider.into(), base_url: own.into(), ..Model::default() };
             let mut request = testing::request(model, ThinkingLevel::Off, json!([]));
-            request.authorise(Credentials { api_key: Some(token.into()), ..Credentials::default() });
+            let credentials = Credentials { api_key: Some(token.into()), ..Credentials::default() };
+            request.authorise(credentials.clone());
+            assert_eq!(request.model.base_url, own, "{provider} {token}");
+            request.authorise(Credentials { signed_in: true, ..credentials });
             assert_eq!(request.model.base_url, url, "{provider} {token}");
         }
     }

@@ -96,6 +96,8 @@ pub struct Credentials {
     pub headers: Vec<(String, SecretString)>,
     /// True to send the key as `Authorization: Bearer` whatever the API wants.
     pub bearer: bool,
+    /// True when the key is the access token of a sign-in.
+    pub signed_in: bool,
     /// Variables that go before those of the environment.
     pub variables: Vec<(String, SecretString)>,
 }

@@ -285,8 +285,9 @@ impl ModelRegistry {
             headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
         }
         let bearer = auth_header || form == KeyForm::Bearer;
-        let mut credentials =
-            Credentials { api_key, headers, bearer, variables: self.auth.own_variables(provider) };
+        let signed_in = self.sign_in(provider).is_some();
+        let variables = self.auth.own_variables(provider);
+        let mut credentials = Credentials { api_key, headers, bearer, signed_in, variables };
         place_key(provider, &mut credentials)?;
         Ok(credentials)
     }

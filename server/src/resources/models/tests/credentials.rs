@@ -7,10 +7,13 @@ async fn describe(home: &Home, provider: &str) -> String {
 async fn describe_of(registry: &ModelRegistry, provider: &str) -> String {
     let model = registry.models_of(provider).first().unwrap().clone();
     match registry.credentials(&model).await {
-        Ok(Credentials { api_key, headers, bearer, variables: _ }) => {
+        Ok(Credentials { api_key, headers, bearer, signed_in, variables: _ }) => {
             let mut text = api_key.map_or("-".to_owned(), |key| key.expose_secret().to_owned());
             if bearer {
                 text.push_str(" bearer");
+            }
+            if signed_in {
+                text.push_str(" signed in");
             }
             for (name, value) in headers {
                 text.push_str(&format!(" {name}={}", value.expose_secret()));
@@ -133,4 +136,21 @@ async fn commands_of_auth_json_run_once_and_those_of_models_json_every_time() {
 #[tokio::test]
 async fn the_demo_needs_no_key() {
     assert_eq!(describe(&Home::with_text("{}"), "demo").await, "-");
+}
+
+#[tokio::test]
+async fn a_sign_in_counts_until_it_expires_and_goes_before_keys_elsewhere() {
+    let sign_in = |expires: i64| {
+        let entry = json!({ "type": "oauth", "access": "acc", "refresh": "r", "expires": expires });
+        Home::new(&with(json!({ "apiKey": "k" }))).auth(&json!({ "px": entry }))
+    };
+    assert_eq!(describe(&sign_in(9_999_999_999_999), "px").await, "acc signed in x-a=model");
+    let text = describe(&sign_in(1), "px").await;
+    assert!(
+        text.starts_with("! No API key found for px.\n\nthe sign-in saved in auth.json expired at 1970"),
+        "{text}"
+    );
+    let mut registry = sign_in(9_999_999_999_999).load();
+    registry.set_api_key("px", "option".into());
+    assert_eq!(describe_of(&registry, "px").await, "option x-a=model");
 }
