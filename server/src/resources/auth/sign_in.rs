@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
@@ -45,7 +45,8 @@ pub(in crate::resources) struct SignIns(Arc<Shared>);
 
 struct Shared {
     file: PathBuf,
-    services: Vec<Service>,
+    /// What is known of authorization servers, once somebody needs it.
+    services: OnceLock<Vec<Service>>,
     client: OAuthClient,
     /// Tokens that are newer than those that were read when the program started.
     renewed: Mutex<HashMap<String, Tokens>>,
@@ -54,34 +55,31 @@ struct Shared {
 }
 
 impl Default for SignIns {
-    /// None at all.
+    /// Those of no file.
     fn default() -> Self {
-        Self::new(PathBuf::new(), Vec::new())
+        Self::new(PathBuf::new())
     }
 }
 
 impl SignIns {
-    pub(in crate::resources) fn new(file: PathBuf, services: Vec<Service>) -> Self {
-        Self(Arc::new(Shared {
-            file,
-            services,
-            client: OAuthClient::new(),
-            renewed: Mutex::default(),
-            turn: tokio::sync::Mutex::default(),
-        }))
+    pub(in crate::resources) fn new(file: PathBuf) -> Self {
+        Self::with(file, OnceLock::new(), OAuthClient::new())
+    }
+
+    /// Takes these for what is known of authorization servers.
+    #[cfg(test)]
+    pub(in crate::resources) fn with_services(file: PathBuf, services: Vec<Service>) -> Self {
+        Self::with(file, OnceLock::from(services), OAuthClient::new())
+    }
+
+    fn with(file: PathBuf, services: OnceLock<Vec<Service>>, client: OAuthClient) -> Self {
+        let (renewed, turn) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self(Arc::new(Shared { file, services, client, renewed, turn }))
     }
 
     /// The same over another HTTP client.
     pub(in crate::resources) fn over(&self, http: Http) -> Self {
-        let Shared { file, services, .. } = &*self.0;
-        let client = OAuthClient::over(http);
-        Self(Arc::new(Shared {
-            file: file.clone(),
-            services: services.clone(),
-            client,
-            renewed: Mutex::default(),
-            turn: tokio::sync::Mutex::default(),
-        }))
+        Self::with(self.0.file.clone(), self.0.services.clone(), OAuthClient::over(http))
     }
 
     /// Why these tokens cannot be used: they have expired, and there is no way to new ones.
@@ -137,8 +135,12 @@ impl SignIns {
 }
 
 impl Shared {
+    fn services(&self) -> &[Service] {
+        self.services.get_or_init(oauth::known)
+    }
+
     fn renewable(&self, provider: &str, tokens: &Tokens) -> bool {
-        let service = oauth::find(&self.services, provider);
+        let service = oauth::find(self.services(), provider);
         service.is_some_and(|service| service.refresh.is_some()) && !tokens.refresh.expose_secret().is_empty()
     }
 
@@ -184,7 +186,7 @@ impl Shared {
 
     /// Asks for the next tokens, and holds the lock meanwhile.
     async fn next(&self, provider: &str, last: &Tokens, shared: &SharedObject) -> Result<Tokens, OAuthError> {
-        let service = oauth::find(&self.services, provider).and_then(|service| service.refresh.as_ref());
+        let service = oauth::find(self.services(), provider).and_then(|service| service.refresh.as_ref());
         let service = service.ok_or_else(|| OAuthError::Failed("there is no way to renew it".to_owned()))?;
         let next = oauth::refresh(service, &self.client, last);
         tokio::pin!(next);
@@ -249,7 +251,7 @@ mod tests {
             service.refresh.as_mut().unwrap().token_url.clone_from(&server.url);
         }
         assert!(matches!(services[0].sign_in, SignIn::Device(_)));
-        let sign_ins = SignIns::new(file.clone(), services);
+        let sign_ins = SignIns::with_services(file.clone(), services);
         Place { _dir: dir, file, sign_ins }
     }
 

@@ -28,7 +28,7 @@ use super::{Environment, Paths};
 use crate::llm::Credentials;
 use crate::llm::google_vertex::DefaultCredentials;
 use crate::llm::http::Http;
-use crate::oauth::{self, Tokens};
+use crate::oauth::Tokens;
 pub use choose::{Initial, InitialWish, ThinkingWish, default_thinking, unknown_model};
 use file::{Headers, ProviderEntry, Surroundings};
 use key_place::place_key;
@@ -91,7 +91,7 @@ impl ModelRegistry {
         let (auth, auth_warnings) = AuthFile::load(paths);
         warnings.extend(auth_warnings);
         let mut registry = Self::new(environment, auth, on_request.iter());
-        registry.sign_ins = SignIns::new(paths.auth_file(), oauth::known());
+        registry.sign_ins = SignIns::new(paths.auth_file());
         registry.warnings = warnings;
         for entry in entries {
             registry.add_provider(entry, &paths.models_file().display().to_string());
@@ -219,8 +219,8 @@ impl ModelRegistry {
 
     /// Takes these for what is known of authorization servers.
     #[cfg(test)]
-    pub(crate) fn set_services(&mut self, file: std::path::PathBuf, services: Vec<oauth::Service>) {
-        self.sign_ins = SignIns::new(file, services);
+    pub(crate) fn set_services(&mut self, file: std::path::PathBuf, services: Vec<crate::oauth::Service>) {
+        self.sign_ins = SignIns::with_services(file, services);
     }
 
     /// All providers that are known, with or without credentials.
