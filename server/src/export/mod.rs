@@ -2,7 +2,7 @@
 //!
 //! The page needs nothing but itself: style and script are inside, images are data, and its
 //! content security policy allows neither connections nor any script but its own. Every byte of a session
-//! is hostile: markup is written from constants ([`html::Html::raw`]), all else is escaped.
+//! is hostile: markup is written from constants (`Html::raw` in `html`), all else is escaped.
 //!
 //! | module | what it holds |
 //! |---|---|
