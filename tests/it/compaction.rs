@@ -1,7 +1,7 @@
 //! Compaction: when it runs, what the summary is made of, what can be done meanwhile.
 
 use sampi_tests::fake_llm::{Answer, FakeLlm, Gate, RecordedRequest, Reply, Tokens, text, tool_call};
-use sampi_tests::harness::{Daemon, DaemonBuilder};
+use sampi_tests::harness::{Daemon, DaemonBuilder, Model};
 use serde_json::{Value, json};
 
 use crate::session_files::{entries, entry_of, reopen, session_file, texts_of};
@@ -155,6 +155,20 @@ async fn a_short_session_and_one_that_was_just_compacted_have_nothing_to_compact
         .assert_code("not_found")
         .assert_says("Already compacted");
     assert_eq!(daemon.state().await["isCompacting"], false);
+    daemon.finish().await;
+    llm.finish();
+}
+
+#[tokio::test]
+async fn a_transcript_that_is_summarised_is_written_into_no_cache() {
+    let llm = FakeLlm::start().await;
+    llm.push_all([text(&hundred("alpha")), text(&hundred("beta")), text("the notes")]);
+    let daemon = keeping(&llm, 150).model(Model::Anthropic).spawn().await;
+    daemon.run(&hundred("first")).await;
+    daemon.run(&hundred("second")).await;
+    compact(&daemon).await;
+    let marked = |request: &RecordedRequest| request.body.to_string().contains("cache_control");
+    assert_eq!(llm.requests().iter().map(marked).collect::<Vec<_>>(), [true, true, false]);
     daemon.finish().await;
     llm.finish();
 }

@@ -16,7 +16,7 @@ use super::recovery::RetryPlan;
 use super::run::grace_over;
 use super::{Agent, Inbox, InboxMessage};
 use crate::BoxFuture;
-use crate::llm::{Completion, Credentials, Failure, ModelRequest, Provider, RequestOptions};
+use crate::llm::{CacheRetention, Completion, Credentials, Failure, ModelRequest, Provider, RequestOptions};
 use crate::resources::models::ModelRegistry;
 use crate::session::compaction::{
     FileOperations, Preparation, Summary, SummaryLimits, SummaryReply, SummaryRequest, summarise,
@@ -172,6 +172,8 @@ impl SummaryTask {
     async fn send(&self, request: &SummaryRequest, credentials: Credentials) -> Completion {
         let mut options = self.options.clone();
         options.max_tokens = Some(request.max_tokens);
+        // Nothing is asked twice: to write the transcript into a cache would only cost.
+        options.cache_retention = CacheRetention::None;
         let mut request = ModelRequest {
             model: self.model.clone(),
             credentials: Credentials::default(),
