@@ -4,7 +4,7 @@
 //! - Kimi: the open-source Kimi CLI (MoonshotAI/kimi-cli, Apache-2.0).
 //! - OpenAI Codex: the open-source Codex CLI (openai/codex, Apache-2.0).
 //!
-//! Of the others (Anthropic, GitHub Copilot, Meta, Radius, xAI) no documentation says how a program other
+//! Of the others (Anthropic, GitHub Copilot, Meta, xAI) no documentation says how a program other
 //! than their own signs in or refreshes tokens: a sign-in that Pi saved is used until it expires.
 
 /// A provider's authorization server.

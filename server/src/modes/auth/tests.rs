@@ -160,6 +160,17 @@ async fn a_key_is_asked_for_without_showing_it_and_saved_for_its_owner_alone() {
 }
 
 #[tokio::test]
+async fn where_no_sign_in_is_documented_a_key_is_asked_for() {
+    let home = Home::new();
+    for provider in ["anthropic", "github-copilot", "meta", "xai"] {
+        let told = told();
+        let (code, _) = home.login(&format!("login {provider}"), Person::with(&told, &["key"])).await;
+        assert!(code == 0 && told.lock().unwrap().ends_with(" API key (not shown): ***\n"), "{provider}");
+        assert_eq!(home.saved()[provider], json!({ "type": "api_key", "key": "key" }));
+    }
+}
+
+#[tokio::test]
 async fn a_login_that_is_stopped_or_empty_saves_nothing() {
     let home = Home::new();
     for (line, answers, expected) in [

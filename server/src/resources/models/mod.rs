@@ -188,11 +188,6 @@ impl ModelRegistry {
         self.providers().any(|known| known == provider)
     }
 
-    /// Where the key of a provider comes from. Runs no command.
-    pub fn key_source_of(&self, provider: &str) -> KeySource {
-        self.find_key(provider).source
-    }
-
     /// The tokens of the provider's sign-in, also when they have expired. `None` when another kind of
     /// credentials counts.
     pub fn sign_in(&self, provider: &str) -> Option<Tokens> {
@@ -244,7 +239,16 @@ impl ModelRegistry {
 
     /// The key of a provider. `None` where it needs none.
     pub async fn key(&self, provider: &str, renewal: Renewal) -> Result<Option<SecretString>, AuthError> {
-        let FoundKey { source, origin, .. } = self.find_key(provider);
+        self.resolve_key(provider, self.find_key(provider), renewal).await
+    }
+
+    async fn resolve_key(
+        &self,
+        provider: &str,
+        found: FoundKey,
+        renewal: Renewal,
+    ) -> Result<Option<SecretString>, AuthError> {
+        let FoundKey { source, origin, .. } = found;
         match source {
             KeySource::Ready(key) => Ok(Some(key)),
             KeySource::SignIn(tokens) => {
@@ -277,15 +281,15 @@ impl ModelRegistry {
     /// configured: those of `auth.json` once, those of `models.json` every time.
     pub async fn credentials(&self, model: &Model) -> Result<Credentials, AuthError> {
         let provider = model.provider.as_str();
-        let form = self.find_key(provider).form;
-        let api_key = self.key(provider, Renewal::default()).await?;
+        let found = self.find_key(provider);
+        let (form, signed_in) = (found.form, matches!(found.source, KeySource::SignIn(_)));
+        let api_key = self.resolve_key(provider, found, Renewal::default()).await?;
         let mut headers = self.headers(model).await?;
         let auth_header = self.providers.get(provider).is_some_and(|auth| auth.auth_header);
         if auth_header && api_key.is_some() {
             headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
         }
         let bearer = auth_header || form == KeyForm::Bearer;
-        let signed_in = self.sign_in(provider).is_some();
         let variables = self.auth.own_variables(provider);
         let mut credentials = Credentials { api_key, headers, bearer, signed_in, variables };
         place_key(provider, &mut credentials)?;
