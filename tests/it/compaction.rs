@@ -4,23 +4,21 @@ use sampi_tests::fake_llm::{Answer, FakeLlm, Gate, RecordedRequest, Reply, Token
 use sampi_tests::harness::{Daemon, DaemonBuilder, Model};
 use serde_json::{Value, json};
 
-use crate::session_files::{entries, entry_of, reopen, session_file, texts_of};
-
-mod automatic;
+use crate::session_files::{entries, entry_of, reopen, session_file};
 
 /// A text of a hundred tokens, as they are estimated.
-fn hundred(word: &str) -> String {
+pub(crate) fn hundred(word: &str) -> String {
     format!("{word:-<400}")
 }
 
 /// A daemon that keeps about this many tokens when it compacts.
-fn keeping(llm: &FakeLlm, tokens: u64) -> DaemonBuilder {
+pub(crate) fn keeping(llm: &FakeLlm, tokens: u64) -> DaemonBuilder {
     let settings = json!({ "compaction": { "keepRecentTokens": tokens }, "retry": { "baseDelayMs": 1, "maxRetries": 1 } });
     Daemon::builder(llm).settings(settings)
 }
 
 /// A daemon with two exchanges; a compaction that keeps 150 tokens keeps the second one.
-async fn with_two_exchanges(llm: &FakeLlm) -> Daemon {
+pub(crate) async fn with_two_exchanges(llm: &FakeLlm) -> Daemon {
     llm.push_all([text(&hundred("alpha")), text(&hundred("beta"))]);
     let daemon = keeping(llm, 150).spawn().await;
     daemon.run(&hundred("first")).await;
@@ -29,7 +27,7 @@ async fn with_two_exchanges(llm: &FakeLlm) -> Daemon {
 }
 
 /// An answer after which the context is nearly full.
-fn filling(answer: Answer) -> Answer {
+pub(crate) fn filling(answer: Answer) -> Answer {
     answer.usage(Tokens { input: 90_000, output: 10, cache_read: 0, cache_write: 0 })
 }
 
@@ -39,7 +37,7 @@ fn asked(request: &RecordedRequest) -> String {
     request.user_texts().concat()
 }
 
-fn is_for_a_summary(request: &RecordedRequest) -> bool {
+pub(crate) fn is_for_a_summary(request: &RecordedRequest) -> bool {
     request.tool_names().is_empty()
 }
 
@@ -47,7 +45,7 @@ async fn compact(daemon: &Daemon) -> Value {
     daemon.ok(json!({ "type": "compact" })).await
 }
 
-fn kinds_of(daemon: &Daemon, prefixes: &[&str]) -> Vec<String> {
+pub(crate) fn kinds_of(daemon: &Daemon, prefixes: &[&str]) -> Vec<String> {
     let kinds = daemon.records().into_iter().map(|record| record.value["type"].as_str().unwrap().to_owned());
     kinds.filter(|kind| prefixes.iter().any(|prefix| kind.starts_with(prefix))).collect()
 }

@@ -8,6 +8,7 @@
 mod abort;
 mod architecture;
 mod auth;
+mod automatic_compaction;
 mod bad_input;
 mod bash;
 mod client;

@@ -1,6 +1,10 @@
 //! Compactions that nobody asks for: before a prompt, between turns, after an overflow.
 
-use super::*;
+use sampi_tests::fake_llm::{Answer, FakeLlm, Gate, Reply, text, tool_call};
+use serde_json::json;
+
+use crate::compaction::{filling, hundred, is_for_a_summary, keeping, kinds_of, with_two_exchanges};
+use crate::session_files::texts_of;
 
 #[tokio::test]
 async fn a_context_that_is_nearly_full_is_compacted_before_the_next_prompt() {
