@@ -137,7 +137,8 @@ pub(crate) fn diff_system(current: &SystemState, wanted: &SystemMessage) -> Opti
     })
 }
 
-fn text_of(content: &Content) -> String {
+/// The text of a message's content.
+pub(crate) fn text_of(content: &Content) -> String {
     match content {
         Content::Text(text) => text.clone(),
         Content::Blocks(blocks) => {

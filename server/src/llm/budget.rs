@@ -2,7 +2,7 @@
 
 use super::transcript::{AssistantPart, Part, Transcript, Turn};
 use super::{ModelRequest, ThinkingBudgets};
-use sampi_protocol::data::{AgentMessage, AssistantMessage, StopReason, ThinkingLevel};
+use sampi_protocol::data::{AgentMessage, AssistantMessage, StopReason, ThinkingLevel, ToolDefinition};
 
 /// Characters of text that make up a token, on average and on the safe side.
 const CHARS_PER_TOKEN: f64 = 3.5;
@@ -65,13 +65,8 @@ fn context_tokens(request: &ModelRequest, transcript: &Transcript<'_>) -> u64 {
             total.saturating_add(after.map(turn_tokens).sum())
         }
         None => {
-            let tools: usize = transcript
-                .tools
-                .iter()
-                .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.to_string().len())
-                .sum();
             let turns: u64 = transcript.turns.iter().map(turn_tokens).sum();
-            turns.saturating_add(text_tokens(transcript.system.len() + tools))
+            turns.saturating_add(text_tokens(transcript.system.len() + tool_chars(&transcript.tools)))
         }
     }
 }
@@ -91,11 +86,20 @@ fn measured_tokens(request: &ModelRequest) -> Option<u64> {
     (is_current && answer.usage.total_tokens > 0).then_some(answer.usage.total_tokens)
 }
 
+fn tool_chars(tools: &[ToolDefinition]) -> usize {
+    tools
+        .iter()
+        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.to_string().len())
+        .sum()
+}
+
 fn turn_tokens(turn: &Turn<'_>) -> u64 {
     let parts = |parts: &[Part<'_>]| parts.iter().map(part_tokens).sum();
     match turn {
         Turn::User(user) => parts(&user.parts),
         Turn::ToolResult(result) => parts(&result.parts),
+        Turn::System(change) => text_tokens(change.text.len() + tool_chars(&change.added)),
+        Turn::Effort(_) => 0,
         Turn::Assistant(parts) => parts
             .iter()
             .map(|part| match part {

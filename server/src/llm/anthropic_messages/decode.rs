@@ -25,9 +25,15 @@ pub(crate) struct Decoder {
     explanation: Option<String>,
     usage: Usage,
     stopped: bool,
+    effort: Option<String>,
 }
 
 impl Decoder {
+    /// The same for an answer that was asked for with this effort.
+    pub(super) fn with_effort(self, effort: Option<String>) -> Self {
+        Self { effort, ..self }
+    }
+
     fn message_start(&mut self, message: Message<'_>, draft: &mut Draft) {
         if let Some(id) = message.id {
             draft.set_response_id(&id.text());
@@ -154,7 +160,9 @@ impl Decoder {
 
 impl exchange::Decoder for Decoder {
     // The first event says more about the message than the head of the response.
-    fn opened(&mut self, _: &mut Draft) {}
+    fn opened(&mut self, draft: &mut Draft) {
+        draft.message.provider_thinking_level = self.effort.take();
+    }
 
     fn event(&mut self, event: SseEvent<'_>, draft: &mut Draft) -> Flow {
         if event.data.trim().is_empty() {

@@ -40,7 +40,8 @@ impl Provider for AnthropicMessages {
     ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
             let post = request::post(request);
-            exchange(&self.http, post, decode::Decoder::default(), request, updates, cancel).await
+            let decoder = decode::Decoder::default().with_effort(request::effort_in_place(request));
+            exchange(&self.http, post, decoder, request, updates, cancel).await
         })
     }
 }

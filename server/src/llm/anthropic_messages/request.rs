@@ -1,6 +1,6 @@
 //! The request in the terms of the Messages API.
 
-use sampi_protocol::data::{ThinkingLevel, ToolDefinition};
+use sampi_protocol::data::{AssistantMessage, Model, ThinkingLevel, ToolDefinition};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,8 @@ use crate::llm::headers::{Headers, bearer, header, json_headers, key_header};
 use crate::llm::http::Post;
 use crate::llm::strict_schema::strict_parameters;
 use crate::llm::transcript::{
-    AssistantPart, Crowd, ImageLimits, Part, ToolTurn, Transcript, Turn, tool_results,
+    AssistantPart, Crowd, EffortOf, ImageLimits, InPlace, Part, SystemTurn, ToolChanges, ToolTurn,
+    Transcript, Turn, tool_results,
 };
 use crate::llm::{CacheRetention, ModelRequest, budget};
 
@@ -22,6 +23,25 @@ pub(crate) const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
 /// Streams arguments as they are written, on servers without `eager_input_streaming`.
 const FINE_GRAINED_TOOLS: &str = "fine-grained-tool-streaming-2025-05-14";
+
+/// Lets system messages set the effort.
+const EFFORT_IN_PLACE: &str = "mid-conversation-output-config-2026-07-01";
+
+/// Lets the server drop thinking that was signed in front of another history, which it refuses otherwise.
+const THINKING_BINDING: &str = "thinking-binding-controls-2026-08-01";
+
+/// Lets system messages declare tools.
+const TOOLS_IN_PLACE: &str = "inline-tools-2026-09-15";
+
+/// The effort of requests that set it turn by turn: always the same, for the sake of the cache, and one that
+/// every account may ask for.
+const STEADY_EFFORT: &str = "low";
+
+/// The efforts that a system message may set.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+
+/// A tool that is never there. Deferred tools need one at the beginning, or the first one would change the prefix.
+const PLACEHOLDER: &str = "deferred_tools_placeholder";
 
 /// Lets OAuth tokens in.
 const OAUTH: &str = "oauth-2025-04-20";
@@ -77,6 +97,12 @@ pub(super) fn headers(request: &ModelRequest, body: &Value) -> Headers {
     if body["thinking"]["type"] == "enabled" {
         betas.push(INTERLEAVED_THINKING);
     }
+    if sets_effort_in_place(request) {
+        betas.extend([EFFORT_IN_PLACE, THINKING_BINDING]);
+    }
+    if body["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == PLACEHOLDER)) {
+        betas.push(TOOLS_IN_PLACE);
+    }
     if !betas.is_empty() {
         headers.push(header("anthropic-beta", &betas.join(",")));
     }
@@ -95,9 +121,34 @@ pub(super) fn headers(request: &ModelRequest, body: &Value) -> Headers {
     headers
 }
 
+fn sets_effort_in_place(request: &ModelRequest) -> bool {
+    request.model.reasoning && flag(request, "supportsMidConvoEffort", false)
+}
+
+/// The effort that the answer is asked for with a message of its own.
+pub(super) fn effort_in_place(request: &ModelRequest) -> Option<String> {
+    let thinks = request.thinking != ThinkingLevel::Off;
+    (thinks && sets_effort_in_place(request)).then(|| effort(request))
+}
+
+/// Efforts mean the same to all models of a provider.
+fn effort_of<'a>(model: &Model, answer: &'a AssistantMessage) -> Option<&'a str> {
+    let own = answer.provider == model.provider && answer.api == model.api;
+    answer.provider_thinking_level.as_deref().filter(|effort| own && EFFORTS.contains(effort))
+}
+
+fn in_place(request: &ModelRequest) -> InPlace {
+    let takes_tools = flag(request, "supportsMidConvoToolChanges", false);
+    InPlace {
+        prompt: flag(request, "supportsMidConvoSystemMessages", false),
+        tools: if takes_tools { ToolChanges::All } else { ToolChanges::None },
+        effort: effort_in_place(request).map(|_| effort_of as EffortOf),
+    }
+}
+
 /// The body, its fields in the order in which Pi has them.
 pub(super) fn body(request: &ModelRequest) -> Value {
-    let transcript = Transcript::new(request, foreign_id, IMAGES);
+    let transcript = Transcript::with_changes(request, foreign_id, IMAGES, in_place(request));
     let retention = request.options.cache_retention;
     let keeps_long = flag(request, "supportsLongCacheRetention", true);
     let mark = cache_mark(if keeps_long { retention } else { retention.without_long() });
@@ -113,7 +164,11 @@ pub(super) fn body(request: &ModelRequest) -> Value {
         body.insert("system".into(), json!([block]));
     }
     if !transcript.tools.is_empty() {
-        body.insert("tools".into(), tools(request, &transcript.tools, mark.as_ref()));
+        let mut tools = tools(request, &transcript.tools, mark.as_ref());
+        if transcript.tool_changes == ToolChanges::All {
+            tools.push(placeholder());
+        }
+        body.insert("tools".into(), Value::Array(tools));
     }
     if let Some(thinking) = thinking {
         body.insert("thinking".into(), thinking);
@@ -138,12 +193,13 @@ fn limits(request: &ModelRequest, transcript: &Transcript<'_>) -> (u64, Option<V
         let thinking = (mapped != Some(&Value::Null)).then(|| json!({ "type": "disabled" }));
         return (limit, thinking, None);
     };
+    let mut thinking = json!({ "type": "adaptive", "display": "summarized" });
+    if sets_effort_in_place(request) {
+        thinking["block_binding"] = json!({ "prefix_mismatch_behavior": "drop_block" });
+        return (limit, Some(thinking), Some(STEADY_EFFORT.to_owned()));
+    }
     if flag(request, "forceAdaptiveThinking", false) {
-        // Claude has no level below `low`.
-        let effort =
-            mapped.and_then(Value::as_str).unwrap_or_else(|| plain_effort(level.max(ThinkingLevel::Low)));
-        let thinking = json!({ "type": "adaptive", "display": "summarized" });
-        return (limit, Some(thinking), Some(effort.to_owned()));
+        return (limit, Some(thinking), Some(effort(request)));
     }
     let (max_tokens, tokens) = budget::claude_limits(request, limit, tokens);
     if tokens == 0 {
@@ -153,20 +209,36 @@ fn limits(request: &ModelRequest, transcript: &Transcript<'_>) -> (u64, Option<V
     (max_tokens, Some(thinking), None)
 }
 
-fn tools(request: &ModelRequest, tools: &[ToolDefinition], mark: Option<&Value>) -> Value {
-    let eager = flag(request, "supportsEagerToolInputStreaming", true);
-    let may_be_strict = flag(request, "supportsStrictTools", false);
-    let strict = |tool| if may_be_strict { strict_parameters(tool) } else { None };
-    let mut list: Vec<Value> = tools.iter().map(|tool| self::tool(tool, eager, strict(tool))).collect();
+/// The effort of the level that is asked for. Claude has none below `low`.
+fn effort(request: &ModelRequest) -> String {
+    let level = request.thinking;
+    let mapped = request.model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()));
+    mapped.and_then(Value::as_str).unwrap_or_else(|| plain_effort(level.max(ThinkingLevel::Low))).to_owned()
+}
+
+fn tools(request: &ModelRequest, tools: &[ToolDefinition], mark: Option<&Value>) -> Vec<Value> {
+    let mut list: Vec<Value> = tools.iter().map(|tool| self::tool(request, tool)).collect();
     if flag(request, "supportsCacheControlOnTools", true)
         && let Some(last) = list.last_mut()
     {
         put_mark(last, mark);
     }
-    Value::Array(list)
+    list
 }
 
-fn tool(tool: &ToolDefinition, eager: bool, strict: Option<Value>) -> Value {
+fn placeholder() -> Value {
+    json!({
+        "name": PLACEHOLDER,
+        "description": "Holds a place in the list. It cannot be called.",
+        "input_schema": { "type": "object", "properties": {}, "required": [] },
+        "defer_loading": true,
+    })
+}
+
+fn tool(request: &ModelRequest, tool: &ToolDefinition) -> Value {
+    let eager = flag(request, "supportsEagerToolInputStreaming", true);
+    let may_be_strict = flag(request, "supportsStrictTools", false);
+    let strict = if may_be_strict { strict_parameters(tool) } else { None };
     let mut schema = Map::new();
     let given = tool.parameters.as_object();
     let field = |name: &str, default: Value| given.and_then(|map| map.get(name)).cloned().unwrap_or(default);
@@ -193,6 +265,8 @@ fn tool(tool: &ToolDefinition, eager: bool, strict: Option<Value>) -> Value {
 
 fn messages(request: &ModelRequest, transcript: &Transcript<'_>, mark: Option<&Value>) -> Value {
     let mut messages: Vec<Value> = Vec::with_capacity(transcript.turns.len());
+    // The API wants system messages behind what the user said.
+    let mut changes: Vec<Value> = Vec::new();
     let mut turns = transcript.turns.as_slice();
     while let Some((turn, rest)) = turns.split_first() {
         let (role, content) = match turn {
@@ -201,8 +275,24 @@ fn messages(request: &ModelRequest, transcript: &Transcript<'_>, mark: Option<&V
                 let said = |part: &&Part<'_>| part.as_text().is_none_or(|text| !text.trim().is_empty());
                 ("user", user.parts.iter().filter(said).map(content_part).collect())
             }
+            Turn::System(change) => {
+                turns = rest;
+                changes.push(json!({ "role": "system", "content": change_content(request, change) }));
+                continue;
+            }
+            Turn::Effort(effort) => {
+                turns = rest;
+                if ends_with_user(&messages) {
+                    messages.append(&mut changes);
+                    messages.push(effort_message(effort));
+                }
+                continue;
+            }
             Turn::Assistant(parts) => {
                 turns = rest;
+                if ends_with_user(&messages) {
+                    messages.append(&mut changes);
+                }
                 ("assistant", assistant_content(request, parts))
             }
             Turn::ToolResult(_) => {
@@ -216,12 +306,37 @@ fn messages(request: &ModelRequest, transcript: &Transcript<'_>, mark: Option<&V
             messages.push(json!({ "role": role, "content": content }));
         }
     }
-    if let Some(last) = messages.last_mut().filter(|message| message["role"] == "user")
+    messages.append(&mut changes);
+    if let Some(last) = messages.last_mut().filter(|message| message["role"] != "assistant")
         && let Some(block) = last["content"].as_array_mut().and_then(|blocks| blocks.last_mut())
     {
         put_mark(block, mark);
     }
+    if messages.last().is_some_and(|message| message["role"] != "assistant") {
+        messages.extend(effort_in_place(request).as_deref().map(effort_message));
+    }
     Value::Array(messages)
+}
+
+fn ends_with_user(messages: &[Value]) -> bool {
+    messages.last().is_some_and(|message| message["role"] == "user")
+}
+
+fn effort_message(effort: &str) -> Value {
+    json!({ "role": "system", "content": [], "output_config": { "effort": effort } })
+}
+
+fn change_content(request: &ModelRequest, change: &SystemTurn) -> Vec<Value> {
+    let text = (!change.text.is_empty()).then(|| json!({ "type": "text", "text": change.text }));
+    let removed = change
+        .removed
+        .iter()
+        .map(|name| json!({ "type": "tool_removal", "tool": { "type": "tool_reference", "name": name } }));
+    let added = change.added.iter().map(|added| {
+        let definition = tool(request, added);
+        json!({ "type": "tool_addition", "tool": { "type": "tool_definition", "definition": definition } })
+    });
+    text.into_iter().chain(removed).chain(added).collect()
 }
 
 fn content_part(part: &Part<'_>) -> Value {

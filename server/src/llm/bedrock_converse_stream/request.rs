@@ -141,6 +141,11 @@ fn messages(request: &ModelRequest, transcript: &Transcript<'_>, cache: Option<&
                 turns = rest;
                 ("assistant", assistant_content(parts, is_claude))
             }
+            // Not asked for.
+            Turn::System(_) | Turn::Effort(_) => {
+                turns = rest;
+                continue;
+            }
             Turn::ToolResult(_) => {
                 let (mut content, mut behind, after) = tool_results(turns, tool_result);
                 content.append(&mut behind);

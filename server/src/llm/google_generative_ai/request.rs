@@ -113,6 +113,11 @@ fn contents(request: &ModelRequest, transcript: &Transcript<'_>) -> Vec<Value> {
                 turns = rest;
                 ("model", model_parts(family, parts))
             }
+            // Not asked for.
+            Turn::System(_) | Turn::Effort(_) => {
+                turns = rest;
+                continue;
+            }
             Turn::ToolResult(_) => {
                 let (responses, images, after) =
                     tool_results(turns, |result, behind| tool_response(family, result, behind));

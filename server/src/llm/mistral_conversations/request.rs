@@ -8,7 +8,7 @@ use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
 use crate::llm::strict_schema::hold_to_schema;
 use crate::llm::transcript::{
-    AssistantPart, ImageLimits, Part, ToolTurn, Transcript, Turn, UserTurn, as_base64,
+    AssistantPart, ImageLimits, InPlace, Part, ToolTurn, Transcript, Turn, UserTurn, as_base64,
 };
 use crate::llm::{CacheRetention, ModelRequest, budget};
 
@@ -50,7 +50,9 @@ pub(super) fn headers(request: &ModelRequest) -> Headers {
 
 /// The body, its fields in the order in which Pi has them.
 pub(super) fn body(request: &ModelRequest) -> Value {
-    let transcript = Transcript::new(request, foreign_id, IMAGES);
+    let prompt = request.compat_flag("supportsMidConvoSystemMessages").unwrap_or(false);
+    let in_place = InPlace { prompt, ..InPlace::default() };
+    let transcript = Transcript::with_changes(request, foreign_id, IMAGES, in_place);
     let mut body = Map::new();
     body.insert("model".into(), json!(request.model.id));
     body.insert("stream".into(), json!(true));
@@ -102,6 +104,9 @@ fn messages(transcript: &Transcript<'_>) -> Vec<Value> {
             Turn::User(user) => messages.extend(user_message(user)),
             Turn::Assistant(parts) => messages.extend(assistant_message(parts)),
             Turn::ToolResult(result) => messages.push(tool_message(result)),
+            Turn::System(change) => messages.push(json!({ "role": "system", "content": change.text })),
+            // Not asked for.
+            Turn::Effort(_) => {}
         }
     }
     messages

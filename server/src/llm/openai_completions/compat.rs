@@ -22,6 +22,10 @@ pub(super) struct Compat {
     pub(super) thinking_format: String,
     pub(super) thinking_token_budget_field: Option<String>,
     pub(super) zai_tool_stream: bool,
+    /// True where changes of the system prompt stand in their place.
+    pub(super) prompt_in_place: bool,
+    /// True where new tools do, too.
+    pub(super) tools_in_place: bool,
     pub(super) anthropic_cache_control: bool,
     pub(super) supports_long_cache_retention: bool,
     pub(super) prompt_cache_key: PromptCacheKey,
@@ -139,6 +143,8 @@ impl Compat {
                 .or_else(|| flag("supportsThinkingTokenBudget", false).then_some("thinking_token_budget"))
                 .map(str::to_owned),
             zai_tool_stream: flag("zaiToolStream", false),
+            prompt_in_place: flag("supportsMidConvoSystemMessages", false),
+            tools_in_place: flag("supportsMidConvoToolAdditions", false),
             anthropic_cache_control: text("cacheControlFormat") == Some("anthropic"),
             supports_long_cache_retention: flag("supportsLongCacheRetention", !no_long_cache),
             prompt_cache_key: match text("promptCacheKeyMode") {

@@ -1,5 +1,6 @@
 //! The request in the terms of Chat Completions.
 
+use sampi_protocol::data::ToolDefinition;
 use serde_json::{Map, Value, json};
 
 use super::compat::{Affinity, Compat, PromptCacheKey};
@@ -11,7 +12,9 @@ use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
 use crate::llm::openai_responses::OPENAI_IMAGES;
 use crate::llm::strict_schema::hold_to_schema;
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn, safe_id};
+use crate::llm::transcript::{
+    AssistantPart, InPlace, Part, ToolChanges, ToolTurn, Transcript, Turn, UserTurn, safe_id,
+};
 use crate::llm::{CacheRetention, ModelRequest, budget, sampling};
 
 /// Longest id of a tool call that every server takes.
@@ -56,7 +59,9 @@ fn headers(request: &ModelRequest, compat: &Compat) -> Headers {
 pub(super) fn body(request: &ModelRequest, compat: &Compat) -> Value {
     let model = &request.model;
     let options = &request.options;
-    let transcript = Transcript::new(request, foreign_id, OPENAI_IMAGES);
+    let changes = if compat.tools_in_place { ToolChanges::Additions } else { ToolChanges::None };
+    let in_place = InPlace { prompt: compat.prompt_in_place, tools: changes, effort: None };
+    let transcript = Transcript::with_changes(request, foreign_id, OPENAI_IMAGES, in_place);
     let mut body = Map::new();
     body.insert("model".into(), json!(model.id));
     body.insert("messages".into(), Value::Array(messages(request, compat, &transcript)));
@@ -73,7 +78,7 @@ pub(super) fn body(request: &ModelRequest, compat: &Compat) -> Value {
         body.insert(compat.max_tokens_field.clone(), json!(limit));
     }
     if !transcript.tools.is_empty() {
-        body.insert("tools".into(), tools(compat, &transcript));
+        body.insert("tools".into(), tools(compat, &transcript.tools));
         if compat.zai_tool_stream {
             body.insert("tool_stream".into(), json!(true));
         }
@@ -120,9 +125,8 @@ fn add_cache_key(request: &ModelRequest, compat: &Compat, body: &mut Map<String,
     }
 }
 
-fn tools(compat: &Compat, transcript: &Transcript<'_>) -> Value {
-    transcript
-        .tools
+fn tools(compat: &Compat, tools: &[ToolDefinition]) -> Value {
+    tools
         .iter()
         .map(|tool| {
             let mut function = json!({
@@ -140,9 +144,9 @@ fn tools(compat: &Compat, transcript: &Transcript<'_>) -> Value {
 
 fn messages(request: &ModelRequest, compat: &Compat, transcript: &Transcript<'_>) -> Vec<Value> {
     let mut messages = Vec::with_capacity(transcript.turns.len() + 1);
+    let developer = request.model.reasoning && compat.supports_developer_role;
+    let role = if developer { "developer" } else { "system" };
     if !transcript.system.is_empty() {
-        let developer = request.model.reasoning && compat.supports_developer_role;
-        let role = if developer { "developer" } else { "system" };
         messages.push(json!({ "role": role, "content": transcript.system }));
     }
     let mut turns = transcript.turns.as_slice();
@@ -161,6 +165,17 @@ fn messages(request: &ModelRequest, compat: &Compat, transcript: &Transcript<'_>
                 messages.extend(assistant_message(request, compat, parts));
                 turns = rest;
             }
+            Turn::System(change) => {
+                if !change.added.is_empty() {
+                    messages.push(json!({ "role": role, "tools": tools(compat, &change.added) }));
+                }
+                if !change.text.is_empty() {
+                    messages.push(json!({ "role": role, "content": change.text }));
+                }
+                turns = rest;
+            }
+            // Not asked for.
+            Turn::Effort(_) => turns = rest,
             Turn::ToolResult(_) => {
                 turns = tool_messages(compat, turns, &mut messages);
                 after_results = !messages.last().is_some_and(|message| message["role"] == "user");

@@ -53,8 +53,24 @@ pub(crate) struct Compat {
     pub(super) strict_field: bool,
     pub(super) max_output_tokens: bool,
     pub(super) images: ImageLimits,
+    /// True where changes of the system prompt stand in their place.
+    pub(super) prompt_in_place: bool,
+    pub(super) tool_loading: ToolLoading,
+    /// True where the effort is set in front of each answer.
+    pub(super) effort_in_place: bool,
     /// True where the ids of other models' calls are of the form `call|item` or plain.
     pub(super) keeps_call_ids: bool,
+}
+
+/// How tools come into a conversation that has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ToolLoading {
+    /// Not at all: the tools of now are a field of the request.
+    None,
+    /// As items with tools, the first of them in front of the conversation.
+    AdditionalTools,
+    /// As what a search for tools found.
+    ToolSearch,
 }
 
 /// Which headers tell the server that requests belong together.
@@ -102,6 +118,15 @@ impl Compat {
             strict_field: flag("supportsStrictMode", azure),
             max_output_tokens: flag("supportsMaxOutputTokens", true),
             images: if azure { AZURE_IMAGES } else { OPENAI_IMAGES },
+            prompt_in_place: flag("supportsMidConvoSystemMessages", false),
+            tool_loading: if flag("supportsAdditionalTools", false) {
+                ToolLoading::AdditionalTools
+            } else if flag("supportsToolSearch", false) {
+                ToolLoading::ToolSearch
+            } else {
+                ToolLoading::None
+            },
+            effort_in_place: !azure && model.reasoning && flag("supportsMidConvoEffort", false),
             keeps_call_ids: own || azure,
         }
     }

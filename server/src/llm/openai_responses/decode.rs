@@ -29,6 +29,7 @@ pub(crate) struct Decoder {
     last: Option<usize>,
     has_calls: bool,
     end: Option<End>,
+    effort: Option<String>,
 }
 
 /// How the response ended, by its own account.
@@ -41,7 +42,12 @@ struct End {
 impl Decoder {
     /// A decoder for one response of a service of this name.
     pub(crate) fn new(service: String) -> Self {
-        Self { service, blocks: HashMap::new(), last: None, has_calls: false, end: None }
+        Self { service, blocks: HashMap::new(), last: None, has_calls: false, end: None, effort: None }
+    }
+
+    /// The same for an answer that was asked for with this effort.
+    pub(super) fn with_effort(self, effort: Option<String>) -> Self {
+        Self { effort, ..self }
     }
 
     fn block(&self, index: Option<u64>) -> Option<usize> {
@@ -218,6 +224,7 @@ impl Decoder {
 
 impl exchange::Decoder for Decoder {
     fn opened(&mut self, draft: &mut Draft) {
+        draft.message.provider_thinking_level = self.effort.take();
         draft.start();
     }
 

@@ -3,28 +3,112 @@
 use serde_json::{Map, Value, json};
 
 use super::compat::Compat;
+use super::request::{effort_in_place, tools};
 use crate::llm::ModelRequest;
-use crate::llm::transcript::{AssistantPart, Part, ToolTurn, Transcript, Turn, UserTurn, safe_id};
+use crate::llm::transcript::{
+    AssistantPart, Part, SystemTurn, ToolChanges, ToolTurn, Transcript, Turn, UserTurn, safe_id,
+};
 
 /// Longest id that the API takes.
 const MAX_ID: usize = 64;
 
+/// Stands in front of tools that come later.
+const NEW_TOOLS: &str = "Further tools follow. The tools declared before them stay as they are, but for those that were withdrawn; a tool of the same name takes the place of the earlier one.";
+
+/// Stands in front of the names of tools that are no more.
+const WITHDRAWN_TOOLS: &str = "These tools are withdrawn and cannot be called any more:";
+
 /// The items, the system prompt first.
 pub(super) fn items(request: &ModelRequest, compat: &Compat, transcript: &Transcript<'_>) -> Vec<Value> {
-    let mut items = Vec::with_capacity(transcript.turns.len() + 1);
+    let mut items = Vec::with_capacity(transcript.turns.len() + 2);
+    let developer = request.model.reasoning && compat.developer_role;
+    let role = if developer { "developer" } else { "system" };
+    if transcript.tool_changes == ToolChanges::All {
+        items.push(additional_tools(tools(compat, &transcript.tools)));
+    }
     if !transcript.system.is_empty() {
-        let developer = request.model.reasoning && compat.developer_role;
-        let role = if developer { "developer" } else { "system" };
         items.push(json!({ "role": role, "content": transcript.system }));
     }
-    for (index, turn) in transcript.turns.iter().enumerate() {
+    let mut gone = Vec::new();
+    // Ids are made from the place of a turn, which a change of the effort must not move.
+    let mut place = 0;
+    for turn in &transcript.turns {
         match turn {
+            Turn::Effort(effort) => {
+                items.push(effort_item(effort));
+                continue;
+            }
             Turn::User(user) => items.extend(user_item(user)),
-            Turn::Assistant(parts) => assistant_items(index, parts, &mut items),
+            Turn::Assistant(parts) => assistant_items(place, parts, &mut items),
             Turn::ToolResult(result) => items.push(tool_item(result)),
+            Turn::System(change) => {
+                let added = tools(compat, &change.added);
+                match transcript.tool_changes {
+                    ToolChanges::All => items.extend(declared_tools(role, change, added, &mut gone)),
+                    ToolChanges::Additions => items.extend(found_tools(place, change, added)),
+                    ToolChanges::None => {}
+                }
+                let text = changed_text(change);
+                items.extend((!text.is_empty()).then(|| json!({ "role": role, "content": text })));
+            }
         }
+        place += 1;
     }
+    items.extend(effort_in_place(request, compat).as_deref().map(effort_item));
     items
+}
+
+fn effort_item(effort: &str) -> Value {
+    json!({ "type": "configuration_update", "reasoning": { "effort": effort } })
+}
+
+/// The API takes this item from developers alone.
+fn additional_tools(tools: Value) -> Value {
+    json!({ "type": "additional_tools", "role": "developer", "tools": tools })
+}
+
+/// New tools, and what they mean for those before; `gone` are the names that were taken back so far.
+fn declared_tools(role: &str, change: &SystemTurn, added: Value, gone: &mut Vec<String>) -> Vec<Value> {
+    let is_added = |name: &String| change.added.iter().any(|tool| tool.name == *name);
+    gone.retain(|name| !is_added(name));
+    let items = if change.added.is_empty() {
+        Vec::new()
+    } else {
+        let mut note = NEW_TOOLS.to_owned();
+        if !gone.is_empty() {
+            note.push_str(&format!(" These are still withdrawn: {}.", gone.join(", ")));
+        }
+        vec![json!({ "role": role, "content": note }), additional_tools(added)]
+    };
+    gone.extend(change.removed.iter().cloned());
+    items
+}
+
+/// New tools as a search for them that found them.
+fn found_tools(place: usize, change: &SystemTurn, mut added: Value) -> Vec<Value> {
+    if change.added.is_empty() {
+        return Vec::new();
+    }
+    for tool in added.as_array_mut().into_iter().flatten() {
+        tool["defer_loading"] = json!(true);
+    }
+    let names: Vec<&str> = change.added.iter().map(|tool| tool.name.as_str()).collect();
+    let call = format!("tool_load_{place}");
+    let step = |kind: &str, field: &str, value: Value| json!({ "type": kind, "call_id": call, "execution": "client", "status": "completed", field: value });
+    let arguments = json!({ "query": names.join(" "), "limit": names.len() });
+    vec![step("tool_search_call", "arguments", arguments), step("tool_search_output", "tools", added)]
+}
+
+/// The API has no item for tools that are taken back.
+fn changed_text(change: &SystemTurn) -> String {
+    let mut text = change.text.clone();
+    if !change.removed.is_empty() {
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(&format!("{}\n- {}", WITHDRAWN_TOOLS, change.removed.join("\n- ")));
+    }
+    text
 }
 
 /// The id of another model's call, for a service whose ids are of the form `call|item` themselves.

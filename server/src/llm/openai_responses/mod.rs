@@ -40,8 +40,10 @@ impl Provider for OpenAiResponses {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
-            let post = request::post(request);
-            let decoder = Decoder::new(Service::OpenAi.name(&request.model));
+            let compat = Compat::of(&request.model, Service::OpenAi);
+            let post = request::post(request, &compat);
+            let effort = request::effort_in_place(request, &compat);
+            let decoder = Decoder::new(Service::OpenAi.name(&request.model)).with_effort(effort);
             exchange(&self.http, post, decoder, request, updates, cancel).await
         })
     }

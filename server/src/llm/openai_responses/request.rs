@@ -1,16 +1,16 @@
 //! The request in the terms of the Responses API.
 
-use sampi_protocol::data::ThinkingLevel;
+use sampi_protocol::data::{AssistantMessage, Model, ThinkingLevel, ToolDefinition};
 use serde_json::{Map, Value, json};
 
-use super::compat::{Compat, Service};
+use super::compat::{Compat, ToolLoading};
 use super::input;
 use crate::llm::effort::plain_effort;
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers};
 use crate::llm::http::Post;
 use crate::llm::strict_schema::hold_to_schema;
-use crate::llm::transcript::Transcript;
+use crate::llm::transcript::{EffortOf, InPlace, ToolChanges, Transcript};
 use crate::llm::{CacheRetention, ModelRequest, budget, sampling};
 
 /// Longest `prompt_cache_key`.
@@ -19,11 +19,13 @@ const MAX_CACHE_KEY: usize = 64;
 /// Fewest output tokens that the API lets one ask for.
 const MIN_OUTPUT: u64 = 16;
 
+/// The level of requests that set the effort item by item.
+const STEADY_EFFORT: ThinkingLevel = ThinkingLevel::Medium;
+
 /// The request to OpenAI, ready to be sent.
-pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
-    let compat = Compat::of(&request.model, Service::OpenAi);
+pub(super) fn post(request: &ModelRequest, compat: &Compat) -> Result<Post, Fault> {
     let url = format!("{}/responses", request.model.base_url.trim_end_matches('/'));
-    json_post(url, headers(request, &compat), &body(request, &compat, &request.model.id))
+    json_post(url, headers(request, compat), &body(request, compat, &request.model.id))
 }
 
 pub(super) fn headers(request: &ModelRequest, compat: &Compat) -> Headers {
@@ -42,7 +44,7 @@ pub(super) fn headers(request: &ModelRequest, compat: &Compat) -> Headers {
 /// The body, its fields in the order in which Pi has them. `name` is the model's name at the service.
 pub(crate) fn body(request: &ModelRequest, compat: &Compat, name: &str) -> Value {
     let foreign_id = if compat.keeps_call_ids { input::call_part } else { input::whole_id };
-    let transcript = Transcript::new(request, foreign_id, compat.images);
+    let transcript = Transcript::with_changes(request, foreign_id, compat.images, in_place(request, compat));
     let mut body = Map::new();
     body.insert("model".into(), json!(name));
     body.insert("input".into(), Value::Array(input::items(request, compat, &transcript)));
@@ -53,10 +55,10 @@ pub(crate) fn body(request: &ModelRequest, compat: &Compat, name: &str) -> Value
     if limit > 0 && compat.max_output_tokens {
         body.insert("max_output_tokens".into(), json!(limit.max(MIN_OUTPUT)));
     }
-    if !transcript.tools.is_empty() {
-        body.insert("tools".into(), tools(compat, &transcript));
+    if !transcript.tools.is_empty() && transcript.tool_changes != ToolChanges::All {
+        body.insert("tools".into(), tools(compat, &transcript.tools));
     }
-    add_reasoning(request, &mut body);
+    add_reasoning(request, compat, &mut body);
     sampling::add(request, &mut body);
     Value::Object(body)
 }
@@ -83,8 +85,32 @@ fn add_cache(request: &ModelRequest, compat: &Compat, body: &mut Map<String, Val
     }
 }
 
-fn tools(compat: &Compat, transcript: &Transcript<'_>) -> Value {
-    let tools = transcript.tools.iter().map(|tool| {
+fn in_place(request: &ModelRequest, compat: &Compat) -> InPlace {
+    InPlace {
+        prompt: compat.prompt_in_place,
+        tools: match compat.tool_loading {
+            ToolLoading::None => ToolChanges::None,
+            ToolLoading::AdditionalTools => ToolChanges::All,
+            ToolLoading::ToolSearch => ToolChanges::Additions,
+        },
+        effort: effort_in_place(request, compat).map(|_| effort_of as EffortOf),
+    }
+}
+
+/// The effort that the answer is asked for with an item of its own.
+pub(super) fn effort_in_place(request: &ModelRequest, compat: &Compat) -> Option<String> {
+    let thinks = request.thinking != ThinkingLevel::Off;
+    (thinks && compat.effort_in_place).then(|| effort(request, request.thinking).to_owned())
+}
+
+fn effort_of<'a>(model: &Model, answer: &'a AssistantMessage) -> Option<&'a str> {
+    let own = answer.provider == model.provider && answer.api == model.api && answer.model == model.id;
+    answer.provider_thinking_level.as_deref().filter(|_| own)
+}
+
+/// Tools as the API has them.
+pub(super) fn tools(compat: &Compat, tools: &[ToolDefinition]) -> Value {
+    let tools = tools.iter().map(|tool| {
         let mut function = json!({
             "type": "function",
             "name": tool.name,
@@ -99,22 +125,36 @@ fn tools(compat: &Compat, transcript: &Transcript<'_>) -> Value {
     tools.collect()
 }
 
-fn add_reasoning(request: &ModelRequest, body: &mut Map<String, Value>) {
+fn add_reasoning(request: &ModelRequest, compat: &Compat, body: &mut Map<String, Value>) {
     if !request.model.reasoning {
         return;
     }
     let level = request.thinking;
-    let mapped = request.model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()));
-    let own = mapped.and_then(Value::as_str);
     if level == ThinkingLevel::Off {
-        // A model that cannot stop thinking says so with `null`.
-        if mapped != Some(&Value::Null) {
-            body.insert("reasoning".into(), json!({ "effort": own.unwrap_or("none") }));
+        if takes_level(request, level) {
+            let effort = mapped(request, level).and_then(Value::as_str).unwrap_or("none");
+            body.insert("reasoning".into(), json!({ "effort": effort }));
         }
         return;
     }
-    let effort = own.unwrap_or_else(|| plain_effort(level));
+    // Where items set the effort, it stays the same here, for the sake of the cache.
+    let steady = if compat.effort_in_place { STEADY_EFFORT } else { level };
+    let effort = effort(request, if takes_level(request, steady) { steady } else { level });
     body.insert("reasoning".into(), json!({ "effort": effort, "summary": "auto" }));
     // Nothing is stored, so the thinking has to come along to be replayed.
     body.insert("include".into(), json!(["reasoning.encrypted_content"]));
+}
+
+/// What the model's map says of a level.
+fn mapped(request: &ModelRequest, level: ThinkingLevel) -> Option<&Value> {
+    request.model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()))
+}
+
+/// A model that does not have a level says so with `null`.
+fn takes_level(request: &ModelRequest, level: ThinkingLevel) -> bool {
+    mapped(request, level) != Some(&Value::Null)
+}
+
+fn effort(request: &ModelRequest, level: ThinkingLevel) -> &str {
+    mapped(request, level).and_then(Value::as_str).unwrap_or_else(|| plain_effort(level))
 }

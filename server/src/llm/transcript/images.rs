@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use sampi_protocol::data::Model;
+use sampi_protocol::data::{Model, ToolDefinition};
 use serde_json::Value;
 
 use super::wording::{ImageOmitted, Omission};
@@ -146,6 +146,7 @@ fn collect(turns: &[Turn<'_>], limits: &ImageLimits) -> Vec<Image> {
                 after_result = false;
                 continue;
             }
+            Turn::System(_) | Turn::Effort(_) => continue,
         };
         // A run of results stands in one message.
         if !(is_result && after_result) {
@@ -177,14 +178,16 @@ fn omit_oldest(images: &mut [Image], number: usize) {
 fn text_bytes(transcript: &Transcript<'_>) -> usize {
     let escaped = |text: &str| text.len() + memchr::memchr3_iter(b'\n', b'"', b'\\', text.as_bytes()).count();
     let texts = |parts: &[Part<'_>]| -> usize { parts.iter().filter_map(Part::as_text).map(escaped).sum() };
-    let tools = transcript.tools.iter();
-    let tools: usize = tools
-        .map(|tool| tool.name.len() + escaped(&tool.description) + tool.parameters.to_string().len())
-        .sum();
+    let tool_bytes = |tool: &ToolDefinition| {
+        tool.name.len() + escaped(&tool.description) + tool.parameters.to_string().len()
+    };
+    let tools: usize = transcript.tools.iter().map(tool_bytes).sum();
     let turns = transcript.turns.iter().map(|turn| match turn {
         Turn::User(user) => texts(&user.parts),
         Turn::ToolResult(result) => texts(&result.parts),
         Turn::Assistant(parts) => parts.iter().map(assistant_bytes).sum(),
+        Turn::System(change) => escaped(&change.text) + change.added.iter().map(tool_bytes).sum::<usize>(),
+        Turn::Effort(_) => 0,
     });
     escaped(&transcript.system) + tools + turns.sum::<usize>()
 }
@@ -209,7 +212,7 @@ fn write_notes(turns: &mut [Turn<'_>], images: &[Image]) {
         let (parts, place) = match turn {
             Turn::User(user) => (&mut user.parts, ImageOmitted::User),
             Turn::ToolResult(result) => (&mut result.parts, ImageOmitted::Tool),
-            Turn::Assistant(_) => continue,
+            Turn::Assistant(_) | Turn::System(_) | Turn::Effort(_) => continue,
         };
         let mut in_run = false;
         let old = std::mem::take(parts);

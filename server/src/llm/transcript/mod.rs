@@ -3,6 +3,7 @@
 
 mod ids;
 mod images;
+mod in_place;
 mod wording;
 
 use std::borrow::Cow;
@@ -15,9 +16,11 @@ use sampi_protocol::data::{
 use serde_json::{Map, Value};
 
 use super::ModelRequest;
-use crate::system_state::{SystemPrompt, SystemState};
+use crate::system_state::SystemPrompt;
 pub(crate) use ids::safe_id;
 pub(crate) use images::{Crowd, ImageLimits, as_base64};
+use in_place::Opening;
+pub(crate) use in_place::{EffortOf, InPlace, SystemTurn, ToolChanges};
 use wording::{ImageOmitted, NO_RESULT, Omission};
 
 /// The context, ready to be written in the terms of an API.
@@ -25,8 +28,10 @@ use wording::{ImageOmitted, NO_RESULT, Omission};
 pub(crate) struct Transcript<'a> {
     /// The system prompt; empty when there is none.
     pub(crate) system: String,
-    /// The tools that the model may call now.
+    /// The tools that the model may call, but for what turns change about them.
     pub(crate) tools: Vec<ToolDefinition>,
+    /// Which changes of tools there are among the turns.
+    pub(crate) tool_changes: ToolChanges,
     /// The conversation. Every tool call is followed by its result, and every result has its call.
     pub(crate) turns: Vec<Turn<'a>>,
 }
@@ -40,6 +45,11 @@ pub(crate) enum Turn<'a> {
     Assistant(Vec<AssistantPart<'a>>),
     /// What a tool gave back.
     ToolResult(ToolTurn<'a>),
+    /// A change of the system prompt or the tools, where it was asked for in place. Never stands between a call
+    /// and its result.
+    System(SystemTurn),
+    /// The effort that the answer behind it was made with, where it was asked for.
+    Effort(&'a str),
 }
 
 /// What the user said.
@@ -149,13 +159,25 @@ impl Part<'_> {
 pub(crate) type ForeignId = fn(&str) -> String;
 
 impl<'a> Transcript<'a> {
-    /// Reads the context of a request, without the images that are over the limits of its API.
+    /// Reads the context of a request, without the images that are over the limits of its API, and with every
+    /// change of the prompt and the tools at the beginning.
     pub(crate) fn new(request: &'a ModelRequest, foreign_id: ForeignId, limits: ImageLimits) -> Self {
+        Self::with_changes(request, foreign_id, limits, InPlace::default())
+    }
+
+    /// The same with the changes that the model takes in their place.
+    pub(crate) fn with_changes(
+        request: &'a ModelRequest,
+        foreign_id: ForeignId,
+        limits: ImageLimits,
+        in_place: InPlace,
+    ) -> Self {
         let messages: Vec<&AgentMessage> = request.messages.iter().map(|message| &**message).collect();
-        let SystemPrompt { text: system, tools } =
-            SystemState::replay(messages.iter().copied()).into_prompt();
+        let opening = Opening::of(&messages, in_place);
         let reader = Reader {
             model: &request.model,
+            opening: &opening,
+            effort_of: in_place.effort,
             without_images: if request.options.block_images {
                 Some(Omission::Blocked)
             } else {
@@ -163,7 +185,9 @@ impl<'a> Transcript<'a> {
             },
             foreign_id,
         };
-        let mut transcript = Self { system, tools, turns: reader.turns(&messages) };
+        let turns = reader.turns(&messages);
+        let Opening { prompt: SystemPrompt { text: system, tools }, tools: tool_changes, .. } = opening;
+        let mut transcript = Self { system, tools, tool_changes, turns };
         images::enforce(&mut transcript, &request.model, limits);
         transcript
     }
@@ -173,13 +197,15 @@ impl<'a> Transcript<'a> {
         self.turns.iter().any(|turn| match turn {
             Turn::Assistant(parts) => parts.iter().any(|part| matches!(part, AssistantPart::ToolCall { .. })),
             Turn::ToolResult(_) => true,
-            Turn::User(_) => false,
+            Turn::User(_) | Turn::System(_) | Turn::Effort(_) => false,
         })
     }
 }
 
-struct Reader<'a> {
+struct Reader<'a, 'o> {
     model: &'a Model,
+    opening: &'o Opening,
+    effort_of: Option<EffortOf>,
     /// Why no image at all is sent, when that is so.
     without_images: Option<Omission>,
     foreign_id: ForeignId,
@@ -213,7 +239,7 @@ impl CallIds {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_> {
     fn turns(&self, messages: &[&'a AgentMessage]) -> Vec<Turn<'a>> {
         let mut turns = Vec::with_capacity(messages.len());
         let mut ids = CallIds::default();
@@ -228,7 +254,11 @@ impl<'a> Reader<'a> {
                     }
                 }
                 // A result comes with its call; without one, APIs refuse it.
-                AgentMessage::ToolResult(_) | AgentMessage::System(_) | AgentMessage::Unknown(_) => {}
+                AgentMessage::ToolResult(_) | AgentMessage::Unknown(_) => {}
+                AgentMessage::System(system) => {
+                    let index = messages.len() - after.len() - 1;
+                    turns.extend(self.opening.change(index, system).map(Turn::System));
+                }
                 AgentMessage::User(user) => turns.extend(self.user(&user.content)),
                 AgentMessage::Custom(custom) => turns.extend(self.user(&custom.content)),
                 AgentMessage::BashExecution(run) if run.exclude_from_context == Some(true) => {}
@@ -326,6 +356,7 @@ impl<'a> Reader<'a> {
                 ContentBlock::Thinking(_) | ContentBlock::Image(_) | ContentBlock::Unknown(_) => {}
             }
         }
+        turns.extend(self.effort_of.and_then(|of| of(self.model, answer)).map(Turn::Effort));
         turns.push(Turn::Assistant(parts));
         self.results(calls, after, turns);
     }

@@ -27,6 +27,8 @@ fn shown(request: &ModelRequest) -> Vec<String> {
                 let mark = if result.is_error { "!" } else { "" };
                 format!("result{mark} {} {}", result.id, all(&result.parts))
             }
+            Turn::System(change) => format!("system {change:?}"),
+            Turn::Effort(effort) => format!("effort {effort}"),
             Turn::Assistant(parts) => {
                 let parts: Vec<String> = parts
                     .iter()
@@ -224,7 +226,7 @@ fn a_user_who_says_nothing_has_no_turn() {
 proptest! {
     #[test]
     fn whatever_the_history_calls_and_results_pair_up_behind_each_answer(
-        steps in prop::collection::vec((0..5u8, 0..3usize, 0..3usize), 0..24),
+        steps in prop::collection::vec((0..6u8, 0..3usize, 0..3usize), 0..24),
     ) {
         let id = |n: usize| format!("c{n}");
         let messages: Vec<Value> = steps
@@ -234,19 +236,23 @@ proptest! {
                 1 => answer(API, "toolUse", json!([call(&id(*a), json!({})), call(&id(*b), json!({}))])),
                 2 => answer(API, "aborted", json!([call(&id(*a), json!({}))])),
                 3 => answer(API, "toolUse", json!([call(&id(*a), json!({}))])),
+                4 => json!({ "role": "system", "content": "more", "timestamp": 1 }),
                 _ => result(&id(*a), text("r")),
             })
             .collect();
         let request = request(model(API, json!({})), ThinkingLevel::Off, Value::Array(messages));
         let mut open: Vec<String> = Vec::new();
-        for turn in Transcript::new(&request, str::to_owned, ImageLimits::NONE).turns {
+        let in_place = InPlace { prompt: true, effort: Some(|_, _| Some("low")), ..InPlace::default() };
+        for turn in Transcript::with_changes(&request, str::to_owned, ImageLimits::NONE, in_place).turns {
             match turn {
                 Turn::ToolResult(result) => {
                     let at = open.iter().position(|id| *id == result.id);
                     prop_assert!(at.is_some(), "a result without a call");
                     open.remove(at.unwrap());
                 }
-                Turn::User(_) => prop_assert!(open.is_empty(), "a call without a result"),
+                Turn::User(_) | Turn::System(_) | Turn::Effort(_) => {
+                    prop_assert!(open.is_empty(), "a call without a result");
+                }
                 Turn::Assistant(parts) => {
                     prop_assert!(open.is_empty(), "a call without a result");
                     for part in parts {

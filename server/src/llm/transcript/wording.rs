@@ -40,6 +40,16 @@ impl ImageOmitted {
     }
 }
 
+/// A section of the system prompt that reads otherwise from here on.
+pub(super) fn section_now(name: &str, text: &str) -> String {
+    format!("From here on the section \"{name}\" of the system prompt reads:\n\n{text}")
+}
+
+/// A section of the system prompt that is no more.
+pub(super) fn section_gone(name: &str) -> String {
+    format!("From here on the section \"{name}\" of the system prompt does not apply.")
+}
+
 pub(super) fn bash_execution(run: &BashExecutionMessage) -> String {
     let mut text = format!("Ran `{}`\n", run.command);
     if run.output.is_empty() {

@@ -48,7 +48,7 @@ fn a_plain_request_is_that_of_pi_field_by_field_and_in_order() {
         "include": ["reasoning.encrypted_content"],
     });
     assert_eq!(serde_json::to_string(&body(&request)).unwrap(), serde_json::to_string(&expected).unwrap());
-    assert_eq!(request::post(&request).unwrap().url, "http://h/v1/responses");
+    assert_eq!(request::post(&request, &compat(&request)).unwrap().url, "http://h/v1/responses");
 }
 
 #[test]

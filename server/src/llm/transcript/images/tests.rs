@@ -39,7 +39,7 @@ fn sent(fields: Value, limits: ImageLimits, messages: Vec<Value>) -> Vec<String>
     let parts = transcript.turns.iter().filter_map(|turn| match turn {
         Turn::User(user) => Some(&user.parts),
         Turn::ToolResult(result) => Some(&result.parts),
-        Turn::Assistant(_) => None,
+        Turn::Assistant(_) | Turn::System(_) | Turn::Effort(_) => None,
     });
     parts.map(|parts| parts.iter().map(shown).collect::<Vec<String>>().join(" ")).collect()
 }
