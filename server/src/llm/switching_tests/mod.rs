@@ -2,6 +2,7 @@
 //! each request is held against the rules of the vendor that it is sent to.
 
 mod images;
+mod in_place;
 mod rules;
 
 use sampi_protocol::data::ThinkingLevel;
@@ -9,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Providers;
 use super::socket_tests::{After, serve};
 use super::testing::{model, request, system, user};
+use super::{ModelRequest, Providers};
 
 use rules::{
     anthropic_rules, bedrock_rules, completions_rules, gemini_rules, mistral_rules, responses_rules,
@@ -214,19 +215,25 @@ struct Facts {
 
 /// The body that a model of this vendor is sent.
 async fn sent(target: &Vendor, input: &[&str], messages: Vec<Value>) -> Value {
-    let refusal = "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
-    let server = serve(refusal.to_owned(), After::Close).await;
     let model = model(
         target.api,
-        json!({ "id": target.model, "provider": target.model, "baseUrl": server.url, "input": input,
-            "reasoning": true, "maxTokens": 8192, "contextWindow": 200_000 }),
+        json!({ "id": target.model, "provider": target.model, "input": input, "reasoning": true,
+            "maxTokens": 8192, "contextWindow": 200_000 }),
     );
-    let request = request(model, ThinkingLevel::Low, Value::Array(messages));
+    head_and_body(request(model, ThinkingLevel::Low, Value::Array(messages))).await.1
+}
+
+/// What a server gets of a request.
+async fn head_and_body(mut request: ModelRequest) -> (String, Value) {
+    let refusal = "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+    let server = serve(refusal.to_owned(), After::Close).await;
+    request.model.base_url.clone_from(&server.url);
     let (updates, _reader) = mpsc::channel(16);
-    let provider = Providers::new().get(target.api).unwrap();
+    let provider = Providers::new().get(&request.model.api).unwrap();
     provider.stream(&request, &updates, &CancellationToken::new()).await;
     let sent = server.request.await.unwrap();
-    serde_json::from_str(sent.split_once("\r\n\r\n").unwrap().1).unwrap()
+    let (head, body) = sent.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), serde_json::from_str(body).unwrap())
 }
 
 async fn facts(target: &Vendor, input: &[&str], messages: Vec<Value>) -> Facts {

@@ -223,6 +223,75 @@ fn a_user_who_says_nothing_has_no_turn() {
     assert_eq!(turns(json!({}), json!([system(), user(""), user("q")])), ["user q"]);
 }
 
+/// The opening and the changes behind it, for a model that takes all of them in place.
+fn in_place(messages: Value) -> (String, Vec<String>) {
+    let request = request(model(API, json!({})), ThinkingLevel::Off, messages);
+    let all = InPlace { prompt: true, tools: ToolChanges::All, effort: None };
+    let transcript = Transcript::with_changes(&request, str::to_owned, ImageLimits::NONE, all);
+    let change = |turn: &Turn<'_>| match turn {
+        Turn::System(change) => Some(change.text.clone()),
+        _ => None,
+    };
+    (transcript.system.clone(), transcript.turns.iter().filter_map(change).collect())
+}
+
+#[test]
+fn the_first_prompt_is_the_opening_wherever_it_stands() {
+    let said = |text: &str| json!({ "role": "system", "content": text });
+    let changes = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let opened = in_place(json!([said("one"), said("two"), user("q"), said("three"), user("r")]));
+    assert_eq!(opened, ("one\n\ntwo".to_owned(), changes(&["three"])));
+    // Sessions that are older than system messages begin without one.
+    let opened = in_place(json!([user("q"), said("one"), user("r"), said("two")]));
+    assert_eq!(opened, ("one".to_owned(), changes(&["two"])));
+    // Nothing of what was before is left after a fresh start.
+    let anew = json!({ "role": "system", "content": "new", "replace": true });
+    let opened =
+        in_place(json!([said("one"), user("q"), said("two"), user("r"), anew, user("s"), said("three")]));
+    assert_eq!(opened, ("new".to_owned(), changes(&["three"])));
+    assert_eq!(in_place(json!([user("q")])), (String::new(), changes(&[])));
+}
+
+proptest! {
+    #[test]
+    fn the_opening_and_the_changes_behind_it_add_up_to_the_tools_of_now(
+        steps in prop::collection::vec((0..5u8, 0..3usize, 0..3usize), 0..16),
+        additions_only in any::<bool>(),
+    ) {
+        let tool = |n: usize, text: usize| json!({ "name": format!("t{n}"), "description": text.to_string(), "parameters": {} });
+        let messages: Vec<Value> = steps
+            .iter()
+            .map(|(kind, a, b)| match kind {
+                0 => user("q"),
+                1 => json!({ "role": "system", "content": "", "toolsRemoved": [{ "name": format!("t{a}") }] }),
+                2 => json!({ "role": "system", "content": "", "toolsRemoved": [{ "name": format!("t{a}") }],
+                    "toolsAdded": [tool(*a, *b)] }),
+                _ => json!({ "role": "system", "content": "", "toolsAdded": [tool(*a, *b)] }),
+            })
+            .collect();
+        let request = request(model(API, json!({})), ThinkingLevel::Off, Value::Array(messages));
+        let now = Transcript::new(&request, str::to_owned, ImageLimits::NONE).tools;
+        let tools = if additions_only { ToolChanges::Additions } else { ToolChanges::All };
+        let in_place = InPlace { prompt: true, tools, effort: None };
+        let transcript = Transcript::with_changes(&request, str::to_owned, ImageLimits::NONE, in_place);
+        let mut added_up = transcript.tools.clone();
+        for turn in &transcript.turns {
+            if let Turn::System(change) = turn {
+                prop_assert!(transcript.tool_changes == ToolChanges::All || change.removed.is_empty());
+                added_up.retain(|tool| {
+                    !change.removed.contains(&tool.name) && !change.added.iter().any(|new| new.name == tool.name)
+                });
+                added_up.extend(change.added.iter().cloned());
+            }
+        }
+        let sorted = |mut tools: Vec<ToolDefinition>| {
+            tools.sort_by(|a, b| a.name.cmp(&b.name));
+            tools
+        };
+        prop_assert_eq!(sorted(added_up), sorted(now));
+    }
+}
+
 proptest! {
     #[test]
     fn whatever_the_history_calls_and_results_pair_up_behind_each_answer(
