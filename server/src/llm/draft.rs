@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sampi_protocol::data::{
-    AssistantMessage, ContentBlock, Model, StopReason, TextContent, ThinkingContent, ToolCall, Usage,
+    AssistantMessage, ContentBlock, Model, ModelCost, StopReason, TextContent, ThinkingContent, ToolCall,
+    Usage,
 };
 use sampi_protocol::stream::{AssistantMessageEvent as Event, BlockDelta, BlockEnd, BlockStart};
 use sampi_protocol::stream::{ToolCallEnd, ToolCallStart};
@@ -59,6 +60,12 @@ impl Draft {
     pub(crate) fn set_usage(&mut self, mut usage: Usage) {
         cost::settle(&self.model, &mut usage);
         self.message.usage = usage;
+    }
+
+    /// Another model's prices hold, from the first token on.
+    pub(crate) fn set_prices(&mut self, cost: ModelCost) {
+        self.model.cost = cost;
+        cost::settle(&self.model, &mut self.message.usage);
     }
 
     /// Notes which model answered, when it is not the one that was asked.

@@ -4,17 +4,19 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use sampi_protocol::data::{StopReason, ThinkingContent, Usage};
+use sampi_protocol::data::{ContentBlock, StopReason, ThinkingContent, Usage};
 use sampi_protocol::number::optional_count;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::llm::FailureKind;
+use super::fallback::{Fallback, fallbacks};
+use super::request::effort_in_place;
 use crate::llm::draft::{Draft, REDACTED};
 use crate::llm::exchange::{self, Fault, Flow};
 use crate::llm::loose::Loose;
 use crate::llm::sse::SseEvent;
+use crate::llm::{FailureKind, ModelRequest};
 
 /// Decodes one response.
 #[derive(Debug, Default)]
@@ -26,12 +28,34 @@ pub(crate) struct Decoder {
     usage: Usage,
     stopped: bool,
     effort: Option<String>,
+    fallbacks: Vec<Fallback>,
 }
 
 impl Decoder {
-    /// The same for an answer that was asked for with this effort.
-    pub(super) fn with_effort(self, effort: Option<String>) -> Self {
-        Self { effort, ..self }
+    /// A decoder for the answer to this request.
+    pub(super) fn of(request: &ModelRequest) -> Self {
+        Self { effort: effort_in_place(request), fallbacks: fallbacks(&request.model), ..Self::default() }
+    }
+
+    /// Another model answers from here on, and what it takes is paid.
+    fn answered_by(&self, model: &str, draft: &mut Draft) {
+        let fallback = self.fallbacks.iter().find(|fallback| fallback.model == model);
+        if let Some(cost) = fallback.and_then(|fallback| fallback.cost.clone()) {
+            draft.set_prices(cost);
+        }
+        draft.set_response_model(model);
+    }
+
+    /// A model that had begun gave way to another one.
+    fn gave_way(&self, model: &str, draft: &mut Draft) {
+        draft.message.response_model = None;
+        self.answered_by(model, draft);
+        // The API refuses the thinking of two models in one answer.
+        for block in &mut draft.message.content {
+            if let ContentBlock::Thinking(thinking) = block {
+                thinking.thinking_signature = None;
+            }
+        }
     }
 
     fn message_start(&mut self, message: Message<'_>, draft: &mut Draft) {
@@ -39,7 +63,7 @@ impl Decoder {
             draft.set_response_id(&id.text());
         }
         if let Some(model) = message.model {
-            draft.set_response_model(&model.text());
+            self.answered_by(&model.text(), draft);
         }
         // The split of the cache writes is always told, if only as zero.
         self.usage.cache_write1h = Some(0);
@@ -68,6 +92,12 @@ impl Decoder {
                 ..ThinkingContent::default()
             }),
             "tool_use" => draft.begin_tool_call(&text(block.id), &text(block.name)),
+            "fallback" => {
+                if let Some(to) = block.to.and_then(|to| to.model) {
+                    self.gave_way(&to.text(), draft);
+                }
+                return;
+            }
             // A block that the provider works on itself.
             _ => return,
         };
@@ -251,6 +281,14 @@ struct Block<'a> {
     id: Option<Loose<'a>>,
     #[serde(borrow, default)]
     name: Option<Loose<'a>>,
+    #[serde(borrow, default)]
+    to: Option<Hop<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Hop<'a> {
+    #[serde(borrow, default)]
+    model: Option<Loose<'a>>,
 }
 
 #[derive(Deserialize)]

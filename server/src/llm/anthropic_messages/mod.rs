@@ -1,6 +1,7 @@
 //! The Messages API of Anthropic.
 
 mod decode;
+mod fallback;
 mod request;
 
 pub(super) use request::{INTERLEAVED_THINKING, cache_mark};
@@ -40,7 +41,7 @@ impl Provider for AnthropicMessages {
     ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
             let post = request::post(request);
-            let decoder = decode::Decoder::default().with_effort(request::effort_in_place(request));
+            let decoder = decode::Decoder::of(request);
             exchange(&self.http, post, decoder, request, updates, cancel).await
         })
     }

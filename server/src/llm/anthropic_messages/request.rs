@@ -4,6 +4,7 @@ use sampi_protocol::data::{AssistantMessage, Model, ThinkingLevel, ToolDefinitio
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 
+use super::fallback::fallbacks;
 use crate::llm::effort::plain_effort;
 use crate::llm::exchange::{Fault, json_post};
 use crate::llm::headers::{Headers, bearer, header, json_headers, key_header};
@@ -26,6 +27,9 @@ const FINE_GRAINED_TOOLS: &str = "fine-grained-tool-streaming-2025-05-14";
 
 /// Lets system messages set the effort.
 const EFFORT_IN_PLACE: &str = "mid-conversation-output-config-2026-07-01";
+
+/// Lets other models answer what the model refuses.
+const FALLBACK: &str = "server-side-fallback-2026-07-01";
 
 /// Lets the server drop thinking that was signed in front of another history, which it refuses otherwise.
 const THINKING_BINDING: &str = "thinking-binding-controls-2026-08-01";
@@ -96,6 +100,9 @@ pub(super) fn headers(request: &ModelRequest, body: &Value) -> Headers {
     }
     if body["thinking"]["type"] == "enabled" {
         betas.push(INTERLEAVED_THINKING);
+    }
+    if body.get("fallbacks").is_some() {
+        betas.push(FALLBACK);
     }
     if sets_effort_in_place(request) {
         betas.extend([EFFORT_IN_PLACE, THINKING_BINDING]);
@@ -175,6 +182,11 @@ pub(super) fn body(request: &ModelRequest) -> Value {
     }
     if let Some(effort) = effort {
         body.insert("output_config".into(), json!({ "effort": effort }));
+    }
+    let fallbacks = fallbacks(&request.model);
+    if !fallbacks.is_empty() {
+        let models = fallbacks.iter().map(|fallback| json!({ "model": fallback.model }));
+        body.insert("fallbacks".into(), models.collect());
     }
     Value::Object(body)
 }

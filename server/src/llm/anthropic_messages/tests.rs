@@ -482,3 +482,56 @@ fn error_bodies_become_texts() {
     assert_eq!(decoder.error_text(401, body), format!("401 {body}"));
     assert_eq!(decoder.error_text(529, "plain"), "529 plain");
 }
+
+/// A model that others may stand in for, one of them with a price.
+fn ask_with_fallbacks() -> ModelRequest {
+    let others = json!([{ "provider": "anthropic", "model": "m2",
+        "cost": { "input": 5, "output": 25, "cacheRead": 0.5, "cacheWrite": 6.25 } }, { "model": "m3" }, { "no": 1 }]);
+    ask(json!({ "compat": { "allowedFallbackModels": others } }), ThinkingLevel::Off, json!([user("q")]))
+}
+
+#[test]
+fn models_that_may_stand_in_are_named_and_paid_when_they_answer() {
+    let request = ask_with_fallbacks();
+    let body = request::body(&request);
+    assert_eq!(body["fallbacks"], json!([{ "model": "m2" }, { "model": "m3" }]));
+    let betas = headers(&request).into_iter().find(|(name, _)| name == "anthropic-beta");
+    assert_eq!(betas.unwrap().1, "server-side-fallback-2026-07-01");
+
+    let usage = json!({ "input_tokens": 1_000_000, "output_tokens": 1 });
+    let start = |model: &str| {
+        event("message_start", json!({ "message": { "id": "r", "model": model, "usage": usage } }))
+    };
+    let hop = event(
+        "content_block_start",
+        json!({ "index": 9, "content_block": { "type": "fallback", "from": { "model": "m1" },
+            "to": { "model": "m2" } } }),
+    );
+    let run = |stream: String| {
+        let stream = stream + &text_block(1, "ok") + &message_end(json!("end_turn"));
+        replay(&request, decode::Decoder::of(&request), &[stream.as_bytes()]).1.message
+    };
+    // It refused before it said anything.
+    let message = run(start("m2") + &hop);
+    assert_eq!((message.response_model.as_deref(), message.usage.cost.input), (Some("m2"), 5.0));
+    assert_eq!(message.model, "m1");
+    // A model without a price is paid as the one that was asked.
+    let message = run(start("m3"));
+    assert_eq!((message.response_model.as_deref(), message.usage.cost.input), (Some("m3"), 3.0));
+    // It refused in the middle: what it thought would not be taken again.
+    let thinking = block(
+        0,
+        json!({ "type": "thinking", "thinking": "", "signature": "" }),
+        &[
+            json!({ "type": "thinking_delta", "thinking": "so" }),
+            json!({ "type": "signature_delta", "signature": "c2ln" }),
+        ],
+    );
+    let message = run(start("m1") + &thinking + &hop);
+    assert_eq!((message.response_model.as_deref(), message.usage.cost.input), (Some("m2"), 5.0));
+    assert_eq!(
+        content(&message),
+        json!([{ "type": "thinking", "thinking": "so" }, { "type": "text", "text": "ok" }])
+    );
+    assert_eq!(message.stop_reason, StopReason::Stop);
+}
