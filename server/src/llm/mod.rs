@@ -41,6 +41,7 @@ mod strict_schema;
 mod switching_tests;
 #[cfg(test)]
 mod testing;
+mod token_cache;
 pub(crate) mod token_endpoint;
 mod transcript;
 

@@ -1,7 +1,7 @@
 //! The request in the terms of the Messages API.
 
 use sampi_protocol::data::{ThinkingLevel, ToolDefinition};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
 use crate::llm::effort::plain_effort;
@@ -24,7 +24,7 @@ pub(crate) const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 const FINE_GRAINED_TOOLS: &str = "fine-grained-tool-streaming-2025-05-14";
 
 /// Lets OAuth tokens in.
-const OAUTH: &str = "oauth-2025-04-20";
+pub(super) const OAUTH: &str = "oauth-2025-04-20";
 
 /// How the keys begin that are OAuth tokens.
 const OAUTH_KEY: &str = "sk-ant-oat";
@@ -47,11 +47,11 @@ const IMAGES: ImageLimits = ImageLimits {
     crowd: Some(Crowd { above: 20, side: 2000 }),
 };
 
-/// The request, ready to be sent.
-pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
+/// The request, ready to be sent. `access` is the token of one that has no key.
+pub(super) fn post(request: &ModelRequest, access: Option<&SecretString>) -> Result<Post, Fault> {
     let url = format!("{}/v1/messages?beta=true", request.model.base_url.trim_end_matches('/'));
     let body = body(request);
-    let headers = headers(request, &body);
+    let headers = headers(request, access, &body);
     json_post(url, headers, &body)
 }
 
@@ -59,17 +59,18 @@ fn flag(request: &ModelRequest, name: &str, default: bool) -> bool {
     request.compat_flag(name).unwrap_or(default)
 }
 
-pub(super) fn headers(request: &ModelRequest, body: &Value) -> Headers {
+pub(super) fn headers(request: &ModelRequest, access: Option<&SecretString>, body: &Value) -> Headers {
     let mut headers = json_headers("application/json");
     headers.push(header("anthropic-version", VERSION));
 
     let mut betas = Vec::new();
-    match &request.credentials.api_key {
-        Some(key) if key.expose_secret().starts_with(OAUTH_KEY) => {
+    let key = request.credentials.api_key.as_ref();
+    match access.or_else(|| key.filter(|key| key.expose_secret().starts_with(OAUTH_KEY))) {
+        Some(token) => {
             betas.push(OAUTH);
-            headers.push(bearer(key));
+            headers.push(bearer(token));
         }
-        _ => headers.extend(key_header(&request.credentials, "x-api-key")),
+        None => headers.extend(key_header(&request.credentials, "x-api-key")),
     }
     if body.get("tools").is_some() && !flag(request, "supportsEagerToolInputStreaming", true) {
         betas.push(FINE_GRAINED_TOOLS);

@@ -46,7 +46,7 @@ fn a_plain_request_is_that_of_pi_field_by_field_and_in_order() {
 }
 
 fn headers(request: &ModelRequest) -> Vec<(String, String)> {
-    let headers = request::headers(request, &request::body(request)).into_iter();
+    let headers = request::headers(request, None, &request::body(request)).into_iter();
     let ours = |name: &str| name == "accept" || name == "content-type" || name == "anthropic-version";
     headers
         .filter(|(name, _)| !ours(name))
