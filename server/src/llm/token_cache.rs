@@ -167,3 +167,142 @@ fn before(end: Timestamp, margin: SignedDuration) -> Timestamp {
 pub(crate) fn cancelled() -> Fault {
     Fault::of_kind(FailureKind::Other, ABORTED_BEFORE)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    fn of() -> Origin {
+        Origin::of(["a"])
+    }
+
+    /// Gives `token-1`, `token-2` and so on, each for so many seconds.
+    struct Mint {
+        seconds: i64,
+        given: AtomicUsize,
+    }
+
+    impl Mint {
+        fn new(seconds: i64) -> Self {
+            Self { seconds, given: AtomicUsize::new(0) }
+        }
+
+        async fn exchange(&self) -> Result<Fresh, Fault> {
+            // Others come to their turn.
+            tokio::task::yield_now().await;
+            let n = self.given.fetch_add(1, Ordering::Relaxed) + 1;
+            let until = Timestamp::now() + SignedDuration::from_secs(self.seconds);
+            Ok(Fresh { token: format!("token-{n}").into(), until })
+        }
+    }
+
+    fn cache() -> TokenCache {
+        let [early, late] = [120, 30].map(SignedDuration::from_secs);
+        TokenCache::new(Margins { early, late })
+    }
+
+    async fn token(cache: &TokenCache, of: Origin, mint: &Mint) -> String {
+        let cancel = CancellationToken::new();
+        cache.token(of, mint.exchange(), &cancel).await.unwrap().expose_secret().to_owned()
+    }
+
+    #[tokio::test]
+    async fn requests_at_the_same_time_share_one_exchange() {
+        let (cache, mint) = (cache(), Mint::new(3600));
+        let shared = cache.clone();
+        let tokens = tokio::join!(
+            token(&cache, of(), &mint),
+            token(&cache, of(), &mint),
+            token(&shared, of(), &mint)
+        );
+        assert_eq!(tokens, ("token-1".into(), "token-1".into(), "token-1".into()));
+    }
+
+    #[tokio::test]
+    async fn a_token_serves_its_origin_alone_and_until_its_late_margin() {
+        let (cache, mint) = (cache(), Mint::new(31));
+        assert_eq!(token(&cache, of(), &mint).await, "token-1");
+        assert_eq!(token(&cache, of(), &mint).await, "token-1");
+        assert_eq!(token(&cache, Origin::of(["b"]), &mint).await, "token-2");
+        assert_ne!(Origin::of(["a", "bc"]), Origin::of(["ab", "c"]));
+
+        let (cache, mint) = (self::cache(), Mint::new(30));
+        assert_eq!(token(&cache, of(), &mint).await, "token-1");
+        assert_eq!(token(&cache, of(), &mint).await, "token-2");
+    }
+
+    #[tokio::test]
+    async fn from_the_early_margin_on_the_next_token_comes_while_the_last_one_is_at_work() {
+        let (cache, mint) = (cache(), Mint::new(121));
+        assert_eq!(token(&cache, of(), &mint).await, "token-1");
+        cache.beside(of(), async { panic!("it is too early") }, tokio::task::yield_now()).await;
+
+        let (cache, mint) = (self::cache(), Mint::new(119));
+        assert_eq!(token(&cache, of(), &mint).await, "token-1");
+        let renewed = Notify::new();
+        let exchange = async {
+            let fresh = mint.exchange().await;
+            renewed.notify_one();
+            fresh
+        };
+        cache.beside(of(), exchange, renewed.notified()).await;
+        assert_eq!(token(&cache, of(), &mint).await, "token-2");
+    }
+
+    #[tokio::test]
+    async fn work_never_waits_for_an_early_renewal_and_a_later_request_makes_up_for_it() {
+        let (cache, mint) = (cache(), Mint::new(119));
+        assert_eq!(token(&cache, of(), &mint).await, "token-1");
+        cache.beside(of(), pending(), tokio::task::yield_now()).await;
+        assert_eq!(token(&cache, of(), &mint).await, "token-1");
+        let renewed = Notify::new();
+        let exchange = async {
+            renewed.notify_one();
+            mint.exchange().await
+        };
+        let work = async {
+            renewed.notified().await;
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+        };
+        cache.beside(of(), exchange, work).await;
+        assert_eq!(token(&cache, of(), &mint).await, "token-2");
+    }
+
+    #[tokio::test]
+    async fn after_an_early_renewal_that_failed_the_last_token_goes_on_and_nothing_is_tried_for_a_while() {
+        let (cache, mint) = (cache(), Mint::new(119));
+        assert_eq!(token(&cache, of(), &mint).await, "token-1");
+        let asked = Notify::new();
+        let refused = async {
+            asked.notify_one();
+            Err(Fault::of_kind(FailureKind::Auth, "no"))
+        };
+        cache.beside(of(), refused, asked.notified()).await;
+        let work = async {
+            tokio::task::yield_now().await;
+            token(&cache, of(), &mint).await
+        };
+        let last = cache.beside(of(), async { panic!("it is too soon") }, work).await;
+        assert_eq!(last, "token-1");
+    }
+
+    #[tokio::test]
+    async fn an_abort_ends_the_wait_for_a_token() {
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let fault = cache().token(of(), pending(), &cancel).await.unwrap_err();
+        assert_eq!(fault.text, ABORTED_BEFORE);
+        // An exchange that failed leaves the turn to the next request.
+        let cache = cache();
+        let failed = cache.token(of(), ready(Err(cancelled())), &CancellationToken::new()).await;
+        assert!(failed.is_err());
+        assert_eq!(token(&cache, of(), &Mint::new(60)).await, "token-1");
+    }
+}

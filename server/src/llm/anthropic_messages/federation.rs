@@ -166,3 +166,6 @@ fn is_private(url: &str) -> bool {
     let is_loopback = host == "localhost" || address.is_ok_and(|address: IpAddr| address.is_loopback());
     url.scheme() == "https" || (url.scheme() == "http" && is_loopback)
 }
+
+#[cfg(test)]
+mod tests;

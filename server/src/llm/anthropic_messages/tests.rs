@@ -62,7 +62,7 @@ fn the_headers_say_who_asks_and_what_is_wanted() {
     let interleaved = ("anthropic-beta", "interleaved-thinking-2025-05-14");
     let request = ask(json!({}), ThinkingLevel::Low, json!([user("q")]));
     assert_eq!(headers(&request), pairs(&[("x-api-key", "k"), interleaved]));
-    assert_eq!(request::post(&request).unwrap().url, "http://h/v1/messages?beta=true");
+    assert_eq!(request::post(&request, None).unwrap().url, "http://h/v1/messages?beta=true");
 
     let mut token = ask(json!({}), ThinkingLevel::Off, json!([user("q")]));
     token.credentials.api_key = Some("sk-ant-oat01-x".to_owned().into());
