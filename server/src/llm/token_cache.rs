@@ -15,7 +15,7 @@ use super::exchange::{ABORTED_BEFORE, Fault};
 use super::token_endpoint::Fresh;
 use super::{Completion, FailureKind, redact};
 
-/// How long nothing is tried after the next token could not be had early.
+/// How long no next token is got early after an exchange, whether it failed or gave a token for a short time.
 const PAUSE: SignedDuration = SignedDuration::from_secs(5);
 
 /// How long before its end a token is renewed.
@@ -125,7 +125,7 @@ impl TokenCache {
             Err(fault) => {
                 tracing::warn!(error = fault.text, "an access token could not be renewed; the last one still holds");
                 if let Some(kept) = self.last().as_mut().filter(|kept| kept.of == of) {
-                    kept.early = Timestamp::now().saturating_add(PAUSE).unwrap_or(Timestamp::MAX);
+                    kept.early = after_pause();
                 }
             }
         }
@@ -150,7 +150,7 @@ impl TokenCache {
     }
 
     fn keep(&self, of: Origin, Fresh { token, until }: Fresh) {
-        let early = before(until, self.margins.early);
+        let early = before(until, self.margins.early).max(after_pause());
         *self.last() = Some(Kept { of, token, until, early });
     }
 
@@ -161,6 +161,10 @@ impl TokenCache {
 
 fn before(end: Timestamp, margin: SignedDuration) -> Timestamp {
     end.checked_sub(margin).unwrap_or(Timestamp::MIN)
+}
+
+fn after_pause() -> Timestamp {
+    Timestamp::now().checked_add(PAUSE).unwrap_or(Timestamp::MAX)
 }
 
 /// Stands for the end of something that an abort ended.
@@ -211,6 +215,13 @@ mod tests {
         cache.token(of, mint.exchange(), &cancel).await.unwrap().expose_secret().to_owned()
     }
 
+    /// Lets the time pass in which nothing is got early.
+    fn pass_pause(cache: &TokenCache) {
+        let mut last = cache.last();
+        let kept = last.as_mut().unwrap();
+        kept.early = before(kept.until, cache.margins.early);
+    }
+
     #[tokio::test]
     async fn requests_at_the_same_time_share_one_exchange() {
         let (cache, mint) = (cache(), Mint::new(3600));
@@ -240,10 +251,13 @@ mod tests {
     async fn from_the_early_margin_on_the_next_token_comes_while_the_last_one_is_at_work() {
         let (cache, mint) = (cache(), Mint::new(121));
         assert_eq!(token(&cache, of(), &mint).await, "token-1");
+        pass_pause(&cache);
         cache.beside(of(), async { panic!("it is too early") }, tokio::task::yield_now()).await;
 
         let (cache, mint) = (self::cache(), Mint::new(119));
         assert_eq!(token(&cache, of(), &mint).await, "token-1");
+        cache.beside(of(), async { panic!("it is just there") }, tokio::task::yield_now()).await;
+        pass_pause(&cache);
         let renewed = Notify::new();
         let exchange = async {
             let fresh = mint.exchange().await;
@@ -258,6 +272,7 @@ mod tests {
     async fn work_never_waits_for_an_early_renewal_and_a_later_request_makes_up_for_it() {
         let (cache, mint) = (cache(), Mint::new(119));
         assert_eq!(token(&cache, of(), &mint).await, "token-1");
+        pass_pause(&cache);
         cache.beside(of(), pending(), tokio::task::yield_now()).await;
         assert_eq!(token(&cache, of(), &mint).await, "token-1");
         let renewed = Notify::new();
@@ -279,6 +294,7 @@ mod tests {
     async fn after_an_early_renewal_that_failed_the_last_token_goes_on_and_nothing_is_tried_for_a_while() {
         let (cache, mint) = (cache(), Mint::new(119));
         assert_eq!(token(&cache, of(), &mint).await, "token-1");
+        pass_pause(&cache);
         let asked = Notify::new();
         let refused = async {
             asked.notify_one();

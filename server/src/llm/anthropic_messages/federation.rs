@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 use tokio::io::AsyncReadExt;
 
-use super::request::OAUTH;
+use super::request::{BETA, OAUTH};
 use crate::llm::exchange::Fault;
 use crate::llm::headers::header;
 use crate::llm::token_cache::{Margins, Origin};
@@ -20,6 +20,9 @@ use crate::llm::{FailureKind, ModelRequest};
 
 /// The provider whose requests can be authorised so.
 const PROVIDER: &str = "anthropic";
+
+/// The headers that authorise a request.
+const KEY_HEADERS: [&str; 2] = ["authorization", "x-api-key"];
 
 const RULE: &str = "ANTHROPIC_FEDERATION_RULE_ID";
 const ORGANIZATION: &str = "ANTHROPIC_ORGANIZATION_ID";
@@ -74,12 +77,17 @@ impl Federation {
         Some(federation())
     }
 
-    /// What authorises a request that has no key.
+    /// What authorises a request that has no key, also not in a header of the user.
     pub(super) fn of(request: &ModelRequest) -> Option<Self> {
-        if request.model.provider != PROVIDER || request.credentials.api_key.is_some() {
+        let credentials = &request.credentials;
+        let is_key = |name: &str| KEY_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known));
+        if request.model.provider != PROVIDER
+            || credentials.api_key.is_some()
+            || credentials.headers.iter().any(|(name, _)| is_key(name))
+        {
             return None;
         }
-        let found = Self::find(|name| request.credentials.variable(name))?.ok()?;
+        let found = Self::find(|name| credentials.variable(name))?.ok()?;
         Some(Self { base_url: request.model.base_url.trim_end_matches('/').to_owned(), ..found })
     }
 
@@ -111,7 +119,7 @@ impl Federation {
         for (name, value) in optional.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
             body.insert(name.into(), json!(value));
         }
-        let further = vec![header("anthropic-beta", &format!("{OAUTH},{FEDERATION}"))];
+        let further = vec![header(BETA, &format!("{OAUTH},{FEDERATION}"))];
         let answer = asker.post_json(&url, &Value::Object(body), further, &[&assertion]).await;
         answer
             .and_then(|answer| access_token(&answer, &url, Timestamp::now()))

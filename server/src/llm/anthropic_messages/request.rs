@@ -17,6 +17,9 @@ use crate::llm::{CacheRetention, ModelRequest, budget};
 /// The version of the API that this is written for.
 const VERSION: &str = "2023-06-01";
 
+/// The header that asks for what is not in the version.
+pub(super) const BETA: &str = "anthropic-beta";
+
 /// Lets the model think between tool calls.
 pub(crate) const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
@@ -79,7 +82,7 @@ pub(super) fn headers(request: &ModelRequest, access: Option<&SecretString>, bod
         betas.push(INTERLEAVED_THINKING);
     }
     if !betas.is_empty() {
-        headers.push(header("anthropic-beta", &betas.join(",")));
+        headers.push(header(BETA, &betas.join(",")));
     }
 
     let openrouter = request.model.base_url.contains("openrouter.ai");
@@ -92,7 +95,12 @@ pub(super) fn headers(request: &ModelRequest, access: Option<&SecretString>, bod
         let name = if by_session { "x-session-id" } else { "x-session-affinity" };
         headers.push(header(name, session));
     }
-    headers.extend(request.credentials.headers.iter().cloned());
+    for (name, value) in &request.credentials.headers {
+        // What a header of the user asks for goes along with what the token needs.
+        let is_replaced = access.is_some() && name.eq_ignore_ascii_case(BETA);
+        let both = is_replaced.then(|| format!("{},{OAUTH}", value.expose_secret()).into());
+        headers.push((name.clone(), both.unwrap_or_else(|| value.clone())));
+    }
     headers
 }
 

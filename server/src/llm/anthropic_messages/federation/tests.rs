@@ -149,19 +149,32 @@ async fn after_a_401_of_the_api_the_next_request_has_a_new_token() {
 }
 
 #[tokio::test]
-async fn a_key_and_another_provider_exchange_nothing() {
+async fn nothing_is_exchanged_with_a_key_or_for_another_provider() {
     let (workload, provider) = (Workload::new(), provider());
     let api = api(3600, answer).await;
     let mut with_key = workload.request(&api.url);
     with_key.credentials.api_key = Some("key-1".into());
     let mut other = workload.request(&api.url);
     other.model.provider = "other".to_owned();
-    for request in [&with_key, &other] {
+    let mut with_header = workload.request(&api.url);
+    with_header.credentials.headers.push(("X-Api-Key".into(), "own-1".into()));
+    for request in [&with_key, &other, &with_header] {
         run(&provider, request).await;
     }
-    assert_eq!(api.lines(), [MODEL_LINE, MODEL_LINE]);
+    assert_eq!(api.lines(), [MODEL_LINE; 3]);
     assert_eq!(api.calls()[0].header("x-api-key"), "key-1");
     assert_eq!(api.calls()[1].header("authorization"), "");
+    assert_eq!(api.calls()[2].header("x-api-key"), "own-1");
+}
+
+#[tokio::test]
+async fn a_header_of_the_user_goes_along_with_what_the_token_needs() {
+    let (workload, provider) = (Workload::new(), provider());
+    let api = api(3600, answer).await;
+    let mut request = workload.request(&api.url);
+    request.credentials.headers.push(("Anthropic-Beta".into(), "own-1".into()));
+    run(&provider, &request).await;
+    assert_eq!(api.calls()[1].header("anthropic-beta"), "own-1,oauth-2025-04-20");
 }
 
 #[tokio::test]
