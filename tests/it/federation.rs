@@ -141,7 +141,10 @@ async fn an_exchange_that_fails_ends_the_run_with_the_reason_and_without_a_token
     daemon.run("hi").await;
     let error = last_error(&daemon).await;
     assert!(error.contains("status 401: authentication_error: nothing matches [redacted]"), "{error}");
-    assert!(error.contains("ANTHROPIC_FEDERATION_RULE_ID") && error.contains("ANTHROPIC_WORKSPACE_ID"), "{error}");
+    assert!(
+        error.contains("ANTHROPIC_FEDERATION_RULE_ID") && error.contains("ANTHROPIC_WORKSPACE_ID"),
+        "{error}"
+    );
     fs::remove_file(platform.file()).unwrap();
     daemon.run("again").await;
     let error = last_error(&daemon).await;
@@ -176,9 +179,15 @@ async fn a_key_goes_before_the_federation() {
 #[tokio::test]
 async fn sampi_auth_says_of_it_what_pi_says() {
     let (llm, platform) = (FakeLlm::start().await, Platform::new());
-    let unavailable = "{\"status\":\"not_ready\",\"provider\":\"anthropic\",\"reason\":\"credential_not_available\"}\n";
+    let unavailable =
+        "{\"status\":\"not_ready\",\"provider\":\"anthropic\",\"reason\":\"credential_not_available\"}\n";
     for (args, code, stdout, stderr) in [
-        (&["check", "--json"][..], 0, "{\"status\":\"ready\",\"provider\":\"anthropic\",\"authType\":\"api_key\"}\n", ""),
+        (
+            &["check", "--json"][..],
+            0,
+            "{\"status\":\"ready\",\"provider\":\"anthropic\",\"authType\":\"api_key\"}\n",
+            "",
+        ),
         (&["check"], 0, "ready\n", ""),
         (&["check", "--json", "--credentials"], 1, unavailable, ""),
         (&["print-api-key"], 1, "", "Error: no usable API key is configured for anthropic\n"),
@@ -186,7 +195,11 @@ async fn sampi_auth_says_of_it_what_pi_says() {
     ] {
         let command = ["auth"].iter().chain(args).chain(&["--provider", "anthropic"]);
         let done = platform.daemon(&llm).env("SAMPI_LOG", "warn").args(command.copied()).run_once("").await;
-        assert_eq!((done.code, done.stdout.as_str(), done.stderr.as_str()), (Some(code), stdout, stderr), "{args:?}");
+        assert_eq!(
+            (done.code, done.stdout.as_str(), done.stderr.as_str()),
+            (Some(code), stdout, stderr),
+            "{args:?}"
+        );
     }
     let partly = platform.daemon(&llm).env("SAMPI_LOG", "warn").env("ANTHROPIC_ORGANIZATION_ID", " ");
     let done = partly.args(["auth", "check", "--provider", "anthropic", "--json"]).run_once("").await;

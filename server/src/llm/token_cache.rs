@@ -123,7 +123,10 @@ impl TokenCache {
         match exchange.await {
             Ok(fresh) => self.keep(of, fresh),
             Err(fault) => {
-                tracing::warn!(error = fault.text, "an access token could not be renewed; the last one still holds");
+                tracing::warn!(
+                    error = fault.text,
+                    "an access token could not be renewed; the last one still holds"
+                );
                 if let Some(kept) = self.last().as_mut().filter(|kept| kept.of == of) {
                     kept.early = after_pause();
                 }
@@ -226,11 +229,8 @@ mod tests {
     async fn requests_at_the_same_time_share_one_exchange() {
         let (cache, mint) = (cache(), Mint::new(3600));
         let shared = cache.clone();
-        let tokens = tokio::join!(
-            token(&cache, of(), &mint),
-            token(&cache, of(), &mint),
-            token(&shared, of(), &mint)
-        );
+        let tokens =
+            tokio::join!(token(&cache, of(), &mint), token(&cache, of(), &mint), token(&shared, of(), &mint));
         assert_eq!(tokens, ("token-1".into(), "token-1".into(), "token-1".into()));
     }
 

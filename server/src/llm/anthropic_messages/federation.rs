@@ -129,8 +129,10 @@ impl Federation {
     /// The identity token. The platform writes a new one into the file before the last one runs out.
     async fn identity_token(&self) -> Result<SecretString, Fault> {
         let failed = |why: String| {
-            let text =
-                format!("the identity token in {}, the file of {TOKEN_FILE}, cannot be used: {why}", self.file);
+            let text = format!(
+                "the identity token in {}, the file of {TOKEN_FILE}, cannot be used: {why}",
+                self.file
+            );
             Fault::of_kind(FailureKind::Auth, text)
         };
         // Space around it does not count, and twice the size leaves room for that.

@@ -45,7 +45,8 @@ impl Provider for AnthropicMessages {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
-            let send = |post| exchange(&self.http, post, decode::Decoder::default(), request, updates, cancel);
+            let send =
+                |post| exchange(&self.http, post, decode::Decoder::default(), request, updates, cancel);
             let Some(federation) = Federation::of(request) else {
                 return send(request::post(request, None)).await;
             };

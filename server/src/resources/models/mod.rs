@@ -295,7 +295,8 @@ impl ModelRegistry {
         if provider == "anthropic" && api_key.is_none() {
             variables.extend(self.federation_variables());
         }
-        let mut credentials = Credentials { api_key, headers, bearer, signed_in, variables };
+        let enterprise_url = if signed_in { self.auth.enterprise_url(provider) } else { None };
+        let mut credentials = Credentials { api_key, headers, bearer, signed_in, enterprise_url, variables };
         place_key(provider, &mut credentials)?;
         Ok(credentials)
     }

@@ -69,7 +69,8 @@ async fn api(seconds: u64, reply: impl Fn(&Call) -> Reply + Send + Sync + 'stati
             return reply(call);
         }
         let n = given.fetch_add(1, Ordering::Relaxed) + 1;
-        let token = json!({ "access_token": format!("access-{n}"), "token_type": "Bearer", "expires_in": seconds });
+        let token =
+            json!({ "access_token": format!("access-{n}"), "token_type": "Bearer", "expires_in": seconds });
         Reply::Json(200, token.to_string())
     })
     .await
@@ -209,7 +210,8 @@ async fn an_identity_token_that_cannot_be_read_is_named_by_its_file_and_variable
 async fn an_exchange_that_is_refused_says_why_without_a_token() {
     let hint = "; the federation rule of ANTHROPIC_FEDERATION_RULE_ID must match the identity token";
     let workspaces = ", and a rule for several workspaces needs ANTHROPIC_WORKSPACE_ID";
-    let echo = r#"{"error":{"type":"authentication_error","message":"no rule for header.first-s3cret.signature"}}"#;
+    let echo =
+        r#"{"error":{"type":"authentication_error","message":"no rule for header.first-s3cret.signature"}}"#;
     let rfc = r#"{"error":"invalid_grant","error_description":"bad assertion"}"#;
     let said = "authentication_error: no rule for [redacted]";
     for (status, body, workspace, kind, end) in [
@@ -237,7 +239,9 @@ async fn an_exchange_that_is_refused_says_why_without_a_token() {
 #[tokio::test]
 async fn an_identity_token_goes_over_no_wire_that_others_can_read() {
     let workload = Workload::new();
-    for url in ["http://api.example", "ftp://localhost", "nonsense", "http://127.0.0.1.example", "http://10.0.0.1"] {
+    for url in
+        ["http://api.example", "ftp://localhost", "nonsense", "http://127.0.0.1.example", "http://10.0.0.1"]
+    {
         let end = run(&provider(), &workload.request(url)).await;
         let (kind, text) = error_of(&end);
         assert_eq!(kind, FailureKind::Auth);

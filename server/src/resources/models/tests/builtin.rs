@@ -216,7 +216,10 @@ async fn anthropic_needs_no_key_with_workload_identity_federation() {
     }
     let why = home(&[rule, file]).load();
     let why = why.check(&why.find("anthropic", "claude-opus-5-5").unwrap()).unwrap_err().to_string();
-    assert!(why.ends_with("ANTHROPIC_ORGANIZATION_ID is not set, and ANTHROPIC_FEDERATION_RULE_ID is."), "{why}");
+    assert!(
+        why.ends_with("ANTHROPIC_ORGANIZATION_ID is not set, and ANTHROPIC_FEDERATION_RULE_ID is."),
+        "{why}"
+    );
 
     // The variables are those of the registry's environment, and no other's.
     let registry = home(&[rule, organization, file]).load();
