@@ -19,6 +19,7 @@ mod embedded;
 mod embedded_events;
 mod embedded_runtime;
 mod export;
+mod federation;
 mod framing;
 mod images;
 mod json_mode;

@@ -41,6 +41,7 @@ mod strict_schema;
 mod switching_tests;
 #[cfg(test)]
 mod testing;
+mod token_cache;
 pub(crate) mod token_endpoint;
 mod transcript;
 
@@ -98,6 +99,8 @@ pub struct Credentials {
     pub bearer: bool,
     /// True when the key is the access token of a sign-in.
     pub signed_in: bool,
+    /// Where the company is whose own service the sign-in is for, as it was saved.
+    pub enterprise_url: Option<String>,
     /// Variables that go before those of the environment.
     pub variables: Vec<(String, SecretString)>,
 }

@@ -5,11 +5,13 @@ use std::ops::ControlFlow;
 use sampi_protocol::data::{Model, ThinkingLevel};
 use sampi_protocol::stream::AssistantMessageEvent as Event;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::draft::Draft;
 use super::exchange::{Decoder, Frames};
 use super::sse::SseEvent;
-use super::{Completion, Credentials, ModelRequest, RequestOptions, StreamUpdate};
+use super::{Completion, Credentials, ModelRequest, Provider, RequestOptions, StreamUpdate};
 
 /// A model from JSON, laid over usual values.
 pub(crate) fn model(api: &str, fields: Value) -> Model {
@@ -38,6 +40,20 @@ pub(crate) fn request(model: Model, thinking: ThinkingLevel, mut messages: Value
         thinking,
         options: RequestOptions::default(),
     }
+}
+
+/// How a request to this provider ends.
+pub(crate) async fn run(provider: &impl Provider, request: &ModelRequest) -> Completion {
+    let (updates, mut reader) = mpsc::channel(16);
+    let cancel = CancellationToken::new();
+    let (end, ()) = tokio::join!(
+        async {
+            let updates = updates;
+            provider.stream(request, &updates, &cancel).await
+        },
+        async { while reader.recv().await.is_some() {} }
+    );
+    end
 }
 
 /// The system message of most tests: a prompt and the tool `read`.

@@ -4,16 +4,31 @@
 
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::headers::{Headers, header};
+use super::exchange::Fault;
+use super::headers::{Headers, header, json_headers};
 use super::http::{Http, HttpError, Patience, Post, Response};
 use super::percent::percent_encoded;
-use super::redact;
+use super::token_cache::cancelled;
+use super::{FailureKind, redact};
 
 /// How much of what a server says of a failure is told.
 const MAX_SAID: usize = 300;
+
+/// How long a server may be silent that is asked on behalf of a request.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a token lasts whose server does not say, in seconds.
+const LIFETIME: i64 = 3600;
+
+/// A token that was just got.
+pub(crate) struct Fresh {
+    pub(crate) token: SecretString,
+    pub(crate) until: Timestamp,
+}
 
 /// Asks servers for tokens.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +63,37 @@ pub(crate) enum AskError {
     Unexpected(String),
 }
 
+impl AskError {
+    /// Why a request to a model has no token. `context` goes before it.
+    pub(crate) fn into_fault(self, context: &str) -> Fault {
+        let (kind, text, wait) = match self {
+            Self::Cancelled => return cancelled(),
+            Self::Request(text) => (FailureKind::Other, text, None),
+            Self::Network(text) => (FailureKind::Network, text, None),
+            Self::Unexpected(text) => (FailureKind::Auth, text, None),
+            Self::Refused { status, text, retry_after, .. } => {
+                let kind = match status {
+                    429 => FailureKind::RateLimit,
+                    500.. => FailureKind::Server,
+                    _ => FailureKind::Auth,
+                };
+                (kind, text, retry_after)
+            }
+        };
+        let mut fault = Fault::of_kind(kind, format!("{context}: {text}"));
+        fault.failure.retry_after = wait;
+        fault
+    }
+}
+
+impl<'a> Asker<'a> {
+    /// Asks on behalf of a request with this patience.
+    pub(crate) fn for_request(http: &'a Http, patience: Patience<'a>) -> Self {
+        let idle = patience.idle.map_or(EXCHANGE_TIMEOUT, |idle| idle.min(EXCHANGE_TIMEOUT));
+        Self { http, patience: Patience { idle: Some(idle), ..patience } }
+    }
+}
+
 impl Asker<'_> {
     /// Sends a form.
     pub(crate) async fn post_form(
@@ -64,17 +110,16 @@ impl Asker<'_> {
         self.json(url, self.http.post(post, self.patience).await, secrets).await
     }
 
-    /// Sends a JSON object.
+    /// Sends a JSON object, with these headers beside the usual ones.
     pub(crate) async fn post_json(
         &self,
         url: &str,
         body: &Value,
-        authorization: Option<(String, SecretString)>,
+        further: Headers,
         secrets: &[&SecretString],
     ) -> Result<Value, AskError> {
-        let mut headers: Headers =
-            vec![header("accept", "application/json"), header("content-type", "application/json")];
-        headers.extend(authorization);
+        let mut headers = json_headers("application/json");
+        headers.extend(further);
         let post = Post { url: url.to_owned(), headers, body: body.to_string().into() };
         self.json(url, self.http.post(post, self.patience).await, secrets).await
     }
@@ -125,6 +170,23 @@ pub(crate) fn text_field<'a>(answer: &'a Value, name: &str, url: &str) -> Result
     text.ok_or_else(|| AskError::Unexpected(format!("{} sent no {name}", host(url))))
 }
 
+/// The access token of an answer that came `now`.
+pub(crate) fn access_token(answer: &Value, url: &str, now: Timestamp) -> Result<Fresh, AskError> {
+    let token = text_field(answer, "access_token", url)?.into();
+    let seconds = seconds_field(answer, "expires_in").unwrap_or(LIFETIME);
+    Ok(Fresh { token, until: after(now, seconds) })
+}
+
+/// How long a token lasts that was got `now`, when its server does not say.
+pub(crate) fn usual_end(now: Timestamp) -> Timestamp {
+    after(now, LIFETIME)
+}
+
+fn after(now: Timestamp, seconds: i64) -> Timestamp {
+    let lifetime = SignedDuration::from_secs(seconds.max(0));
+    now.checked_add(lifetime).unwrap_or(Timestamp::MAX)
+}
+
 /// The seconds in a field. Some servers write the number as a string.
 pub(crate) fn seconds_field(answer: &Value, name: &str) -> Option<i64> {
     let value = answer.get(name)?;
@@ -147,12 +209,12 @@ pub(crate) fn host(url: &str) -> String {
     host.unwrap_or_else(|| "the token endpoint".to_owned())
 }
 
-/// What the body of a failure says, in the forms of OAuth and of Google's APIs. Other bodies, such as pages
-/// of a proxy, are not told.
+/// What the body of a failure says, in the form of OAuth and in those of the vendors' APIs. Other bodies, such as
+/// pages of a proxy, are not told.
 fn said(json: &Value) -> String {
     let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str);
-    let words = [text("/error"), text("/error_description"), text("/error/status"), text("/error/message")];
-    let words = words.into_iter().flatten().map(|word| format!(": {word}"));
+    let places = ["/error", "/error_description", "/error/status", "/error/type", "/error/message"];
+    let words = places.map(text).into_iter().flatten().map(|word| format!(": {word}"));
     words.collect::<String>().chars().take(MAX_SAID).collect()
 }
 
@@ -163,10 +225,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_failure_says_is_told_in_the_forms_of_oauth_and_google() {
+    fn what_a_failure_says_is_told_in_the_forms_of_oauth_and_of_apis() {
         let body = json!({ "error": "invalid_grant", "error_description": "gone" });
         assert_eq!(said(&body), ": invalid_grant: gone");
         assert_eq!(said(&json!({ "error": { "status": "DENIED", "message": "no" } })), ": DENIED: no");
+        assert_eq!(said(&json!({ "error": { "type": "denied", "message": "no" } })), ": denied: no");
         assert_eq!(said(&Value::Null), "");
     }
 

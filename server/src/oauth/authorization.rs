@@ -105,7 +105,7 @@ impl<'a> Authorization<'a> {
             Dialect::KeyExchange => {
                 let body = json!({ "code": code.expose_secret(), "code_verifier": verifier.expose_secret(),
                     "code_challenge_method": METHOD });
-                let answer = client.asker().post_json(url, &body, None, &secrets).await?;
+                let answer = client.asker().post_json(url, &body, Vec::new(), &secrets).await?;
                 let access = text_field(&answer, "key", url)?.into();
                 Ok(Tokens { access, refresh: SecretString::default(), expires: never() })
             }

@@ -19,7 +19,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use crate::llm::http::{Http, Patience};
-use crate::llm::token_endpoint::{AskError, Asker, seconds_field, text_field};
+use crate::llm::token_endpoint::{AskError, Asker, Fresh, access_token, text_field};
 pub use authorization::{Authorization, Code};
 pub use device::{DeviceAuthorization, Sleep};
 pub use refresh::refresh;
@@ -28,9 +28,6 @@ use tokio_util::sync::CancellationToken;
 
 /// How long an authorization server may be silent.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How long a token lasts whose server does not say, in seconds.
-const LIFETIME: i64 = 3600;
 
 /// What a sign-in gives.
 #[derive(Debug, Clone)]
@@ -52,16 +49,13 @@ impl Tokens {
 
     /// The tokens of an answer as RFC 6749 has it. A refresh token that is not renewed stays.
     fn read(answer: &Value, url: &str, last: Option<&Self>) -> Result<Self, AskError> {
-        let access = text_field(answer, "access_token", url)?;
+        let Fresh { token, until } = access_token(answer, url, Timestamp::now())?;
         let refresh = match (text_field(answer, "refresh_token", url), last) {
             (Ok(refresh), _) => refresh,
             (Err(_), Some(last)) => last.refresh.expose_secret(),
             (Err(error), None) => return Err(error),
         };
-        let seconds = seconds_field(answer, "expires_in").unwrap_or(LIFETIME);
-        let lifetime = SignedDuration::from_secs(seconds.max(0));
-        let expires = Timestamp::now().checked_add(lifetime).unwrap_or(Timestamp::MAX);
-        Ok(Self { access: access.into(), refresh: refresh.into(), expires })
+        Ok(Self { access: token, refresh: refresh.into(), expires: until })
     }
 }
 

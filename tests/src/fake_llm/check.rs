@@ -19,6 +19,10 @@ pub(super) fn violations(request: &RecordedRequest) -> Vec<String> {
         found.push("the body is not a JSON object".to_owned());
         return found;
     }
+    if api == Api::TokenExchange {
+        token_exchange(request, &mut found);
+        return found;
+    }
     if request.body["model"].as_str().is_none_or(str::is_empty) {
         found.push("`model` is missing".to_owned());
     }
@@ -31,6 +35,7 @@ pub(super) fn violations(request: &RecordedRequest) -> Vec<String> {
     match api {
         Api::OpenAi => openai(request, &mut found),
         Api::Anthropic => anthropic(request, &mut found),
+        Api::TokenExchange => {}
     }
     found
 }
@@ -111,6 +116,21 @@ fn openai(request: &RecordedRequest, found: &mut Vec<String>) {
     calls.none_open(messages.len(), found);
     if messages.last().is_some_and(|message| message["role"] == "assistant") {
         found.push("the last message is the assistant's".to_owned());
+    }
+}
+
+/// <https://platform.claude.com/docs/en/manage-claude/wif-reference>
+fn token_exchange(request: &RecordedRequest, found: &mut Vec<String>) {
+    if request.body["grant_type"] != "urn:ietf:params:oauth:grant-type:jwt-bearer" {
+        found.push("`grant_type` is not that of RFC 7523".to_owned());
+    }
+    for name in ["assertion", "federation_rule_id", "organization_id"] {
+        if request.body[name].as_str().is_none_or(str::is_empty) {
+            found.push(format!("`{name}` is missing"));
+        }
+    }
+    if request.header("anthropic-beta").is_none_or(|betas| !betas.contains("oidc-federation-2026-04-01")) {
+        found.push("the header anthropic-beta does not let federation in".to_owned());
     }
 }
 

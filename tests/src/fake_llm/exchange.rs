@@ -13,6 +13,8 @@ pub enum Api {
     OpenAi,
     /// `anthropic-messages`
     Anthropic,
+    /// The exchange of an identity token for an access token of `anthropic-messages`.
+    TokenExchange,
 }
 
 /// A request as it came.
@@ -37,6 +39,7 @@ impl RecordedRequest {
         match self.path.split('?').next() {
             Some("/v1/chat/completions") => Some(Api::OpenAi),
             Some("/v1/messages") => Some(Api::Anthropic),
+            Some("/v1/oauth/token") => Some(Api::TokenExchange),
             _ => None,
         }
     }

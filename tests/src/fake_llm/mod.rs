@@ -1,8 +1,8 @@
 //! A model server that answers from a script and checks what it is asked.
 //!
 //! One [`FakeLlm`] speaks the OpenAI completions API under `/v1/chat/completions` and the Anthropic
-//! messages API under `/v1/messages`. An [`Answer`] knows no vendor: it is written in the form of the
-//! endpoint that was asked.
+//! messages API under `/v1/messages`, with the exchange of tokens under `/v1/oauth/token`. An [`Answer`] knows no
+//! vendor: it is written in the form of the endpoint that was asked.
 
 mod answer;
 pub mod anthropic;

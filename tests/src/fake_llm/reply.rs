@@ -17,7 +17,7 @@ pub struct Reply(Kind);
 #[derive(Debug, Clone)]
 enum Kind {
     Answer(Answer),
-    Error { status: u16, body: String, headers: Vec<(&'static str, String)> },
+    Whole { status: u16, body: String, headers: Vec<(&'static str, String)> },
     Silence,
 }
 
@@ -35,15 +35,21 @@ impl Reply {
     /// An error in the form that both APIs share.
     pub fn error(status: u16, kind: &str, message: &str) -> Self {
         let body = json!({ "type": "error", "error": { "type": kind, "message": message } }).to_string();
-        Self(Kind::Error { status, body, headers: Vec::new() })
+        Self(Kind::Whole { status, body, headers: Vec::new() })
+    }
+
+    /// An access token for so many seconds.
+    pub fn access_token(token: &str, seconds: u32) -> Self {
+        let body = json!({ "access_token": token, "token_type": "Bearer", "expires_in": seconds });
+        Self(Kind::Whole { status: 200, body: body.to_string(), headers: Vec::new() })
     }
 
     /// Adds a `retry-after` header to an error.
     pub fn retry_after(self, seconds: u32) -> Self {
         match self.0 {
-            Kind::Error { status, body, mut headers } => {
+            Kind::Whole { status, body, mut headers } => {
                 headers.push(("retry-after", seconds.to_string()));
-                Self(Kind::Error { status, body, headers })
+                Self(Kind::Whole { status, body, headers })
             }
             other => panic!("only an error has retry-after, not {other:?}"),
         }
@@ -58,7 +64,7 @@ impl Reply {
         let guard = EndOnDrop(exchange.clone());
         match self.0 {
             Kind::Silence => std::future::pending().await,
-            Kind::Error { status, body, headers } => {
+            Kind::Whole { status, body, headers } => {
                 let mut response =
                     Response::builder().status(status).header("content-type", "application/json");
                 for (name, value) in headers {
@@ -70,6 +76,7 @@ impl Reply {
                 let steps = match exchange.request.api().expect("checked before") {
                     Api::OpenAi => openai::steps(&answer, &exchange.request),
                     Api::Anthropic => anthropic::steps(&answer, &exchange.request),
+                    Api::TokenExchange => panic!("an answer of a model is no access token: {answer:?}"),
                 };
                 Response::builder()
                     .header("content-type", "text/event-stream")

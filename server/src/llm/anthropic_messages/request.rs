@@ -1,7 +1,7 @@
 //! The request in the terms of the Messages API.
 
 use sampi_protocol::data::{AssistantMessage, Model, ThinkingLevel, ToolDefinition};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
 use super::fallback::fallbacks;
@@ -18,6 +18,9 @@ use crate::llm::{CacheRetention, ModelRequest, budget};
 
 /// The version of the API that this is written for.
 const VERSION: &str = "2023-06-01";
+
+/// The header that asks for what is not in the version.
+pub(super) const BETA: &str = "anthropic-beta";
 
 /// Lets the model think between tool calls.
 pub(crate) const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
@@ -48,7 +51,7 @@ const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 const PLACEHOLDER: &str = "deferred_tools_placeholder";
 
 /// Lets OAuth tokens in.
-const OAUTH: &str = "oauth-2025-04-20";
+pub(super) const OAUTH: &str = "oauth-2025-04-20";
 
 /// How the keys begin that are OAuth tokens.
 const OAUTH_KEY: &str = "sk-ant-oat";
@@ -71,11 +74,11 @@ const IMAGES: ImageLimits = ImageLimits {
     crowd: Some(Crowd { above: 20, side: 2000 }),
 };
 
-/// The request, ready to be sent.
-pub(super) fn post(request: &ModelRequest) -> Result<Post, Fault> {
+/// The request, ready to be sent. `access` is the token of one that has no key.
+pub(super) fn post(request: &ModelRequest, access: Option<&SecretString>) -> Result<Post, Fault> {
     let url = format!("{}/v1/messages?beta=true", request.model.base_url.trim_end_matches('/'));
     let body = body(request);
-    let headers = headers(request, &body);
+    let headers = headers(request, access, &body);
     json_post(url, headers, &body)
 }
 
@@ -83,17 +86,18 @@ fn flag(request: &ModelRequest, name: &str, default: bool) -> bool {
     request.compat_flag(name).unwrap_or(default)
 }
 
-pub(super) fn headers(request: &ModelRequest, body: &Value) -> Headers {
+pub(super) fn headers(request: &ModelRequest, access: Option<&SecretString>, body: &Value) -> Headers {
     let mut headers = json_headers("application/json");
     headers.push(header("anthropic-version", VERSION));
 
     let mut betas = Vec::new();
-    match &request.credentials.api_key {
-        Some(key) if key.expose_secret().starts_with(OAUTH_KEY) => {
+    let key = request.credentials.api_key.as_ref();
+    match access.or_else(|| key.filter(|key| key.expose_secret().starts_with(OAUTH_KEY))) {
+        Some(token) => {
             betas.push(OAUTH);
-            headers.push(bearer(key));
+            headers.push(bearer(token));
         }
-        _ => headers.extend(key_header(&request.credentials, "x-api-key")),
+        None => headers.extend(key_header(&request.credentials, "x-api-key")),
     }
     if body.get("tools").is_some() && !flag(request, "supportsEagerToolInputStreaming", true) {
         betas.push(FINE_GRAINED_TOOLS);
@@ -111,7 +115,7 @@ pub(super) fn headers(request: &ModelRequest, body: &Value) -> Headers {
         betas.push(TOOLS_IN_PLACE);
     }
     if !betas.is_empty() {
-        headers.push(header("anthropic-beta", &betas.join(",")));
+        headers.push(header(BETA, &betas.join(",")));
     }
 
     let openrouter = request.model.base_url.contains("openrouter.ai");
@@ -124,7 +128,12 @@ pub(super) fn headers(request: &ModelRequest, body: &Value) -> Headers {
         let name = if by_session { "x-session-id" } else { "x-session-affinity" };
         headers.push(header(name, session));
     }
-    headers.extend(request.credentials.headers.iter().cloned());
+    for (name, value) in &request.credentials.headers {
+        // What a header of the user asks for goes along with what the token needs.
+        let is_replaced = access.is_some() && name.eq_ignore_ascii_case(BETA);
+        let both = is_replaced.then(|| format!("{},{OAUTH}", value.expose_secret()).into());
+        headers.push((name.clone(), both.unwrap_or_else(|| value.clone())));
+    }
     headers
 }
 

@@ -46,7 +46,7 @@ fn a_plain_request_is_that_of_pi_field_by_field_and_in_order() {
 }
 
 fn headers(request: &ModelRequest) -> Vec<(String, String)> {
-    let headers = request::headers(request, &request::body(request)).into_iter();
+    let headers = request::headers(request, None, &request::body(request)).into_iter();
     let ours = |name: &str| name == "accept" || name == "content-type" || name == "anthropic-version";
     headers
         .filter(|(name, _)| !ours(name))
@@ -62,7 +62,7 @@ fn the_headers_say_who_asks_and_what_is_wanted() {
     let interleaved = ("anthropic-beta", "interleaved-thinking-2025-05-14");
     let request = ask(json!({}), ThinkingLevel::Low, json!([user("q")]));
     assert_eq!(headers(&request), pairs(&[("x-api-key", "k"), interleaved]));
-    assert_eq!(request::post(&request).unwrap().url, "http://h/v1/messages?beta=true");
+    assert_eq!(request::post(&request, None).unwrap().url, "http://h/v1/messages?beta=true");
 
     let mut token = ask(json!({}), ThinkingLevel::Off, json!([user("q")]));
     token.credentials.api_key = Some("sk-ant-oat01-x".to_owned().into());

@@ -11,7 +11,7 @@ use super::google_generative_ai::{Decoder, KEY_HEADER, body};
 use super::headers::{bearer, header, key_header};
 use super::http::{Http, Patience, Post};
 use super::transcript::{ImageLimits, as_base64};
-use super::{Completion, FailureKind, ModelRequest, Provider, UpdateSink, redact};
+use super::{Completion, FailureKind, ModelRequest, Provider, UpdateSink};
 use crate::BoxFuture;
 use credentials::{Access, Place, Tokens};
 use endpoint::Project;
@@ -82,13 +82,7 @@ impl Provider for GoogleVertex {
             let decoder = Decoder::default();
             let mut completion = exchange(&self.http, post, decoder, request, updates, cancel).await;
             if let Ok(Some(access)) = &access {
-                let error = completion.message.error_message.take();
-                completion.message.error_message =
-                    error.map(|text| redact(&text, std::iter::once(&access.token)));
-                // A token may be taken back before it expires.
-                if completion.failure.as_ref().is_some_and(|failure| failure.status == Some(401)) {
-                    self.tokens.forget(&access.token).await;
-                }
+                self.tokens.cache.learn(&access.token, &mut completion);
             }
             completion
         })

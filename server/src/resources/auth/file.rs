@@ -15,7 +15,7 @@ use crate::resources::{Environment, Paths, jsonc};
 #[derive(Clone)]
 enum Entry {
     ApiKey { key: Option<SecretString>, variables: BTreeMap<String, SecretString> },
-    OAuth(Tokens),
+    OAuth { tokens: Tokens, enterprise_url: Option<String> },
     Invalid,
 }
 
@@ -73,9 +73,17 @@ impl AuthFile {
             Entry::ApiKey { key: None, .. } => {
                 KeySource::Missing(Some(format!("auth.json has no key for {provider}")))
             }
-            Entry::OAuth(tokens) => KeySource::SignIn(Box::new(tokens.clone())),
+            Entry::OAuth { tokens, .. } => KeySource::SignIn(Box::new(tokens.clone())),
             Entry::Invalid => return None,
         })
+    }
+
+    /// What the provider's sign-in says of the company whose own service it is for.
+    pub(in crate::resources) fn enterprise_url(&self, provider: &str) -> Option<String> {
+        match self.entries.get(provider) {
+            Some(Entry::OAuth { enterprise_url, .. }) => enterprise_url.clone(),
+            _ => None,
+        }
     }
 
     /// The provider's own variables.
@@ -110,7 +118,10 @@ fn read_entry(value: &Value) -> Result<Entry, String> {
     let object = value.as_object().ok_or("must be an object with type and key")?;
     match object.get("type").and_then(Value::as_str) {
         Some("api_key") => {}
-        Some("oauth") => return Ok(Entry::OAuth(read_tokens(object)?)),
+        Some("oauth") => {
+            let enterprise_url = object.get("enterpriseUrl").and_then(Value::as_str).map(str::to_owned);
+            return Ok(Entry::OAuth { tokens: read_tokens(object)?, enterprise_url });
+        }
         _ => return Err("type must be \"api_key\" or \"oauth\"".to_owned()),
     }
     let key = match object.get("key") {

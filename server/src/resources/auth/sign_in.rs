@@ -8,14 +8,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use secrecy::ExposeSecret;
-use serde_json::Value;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value};
 
 use super::AuthError;
 use super::file::read_tokens;
 use super::store::write_tokens;
 use crate::llm::http::Http;
 use crate::oauth::{self, OAuthClient, OAuthError, Service, Tokens};
+use crate::resources::jsonc;
 use crate::resources::shared_file::{SharedObject, TOUCH_EVERY};
 
 /// How long before their end tokens are renewed, as in Pi.
@@ -49,9 +50,16 @@ struct Shared {
     services: OnceLock<Vec<Service>>,
     client: OAuthClient,
     /// Tokens that are newer than those that were read when the program started.
-    renewed: Mutex<HashMap<String, Tokens>>,
+    renewed: Mutex<HashMap<String, Renewed>>,
     /// One renewal at a time; other programs are held off by the file's lock.
     turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone)]
+struct Renewed {
+    tokens: Tokens,
+    /// The access token that the file had afterwards: these, or the last ones where they could not be saved.
+    in_file: SecretString,
 }
 
 impl Default for SignIns {
@@ -84,7 +92,7 @@ impl SignIns {
 
     /// Why these tokens cannot be used: they have expired, and there is no way to new ones.
     pub(in crate::resources) fn obstacle(&self, provider: &str, saved: &Tokens) -> Option<String> {
-        let tokens = self.current(provider, saved);
+        let tokens = self.0.renewed(provider).map_or_else(|| saved.clone(), |renewed| renewed.tokens);
         let is_usable = tokens.outlast(Duration::ZERO) || self.0.renewable(provider, &tokens);
         (!is_usable).then(|| {
             format!(
@@ -103,10 +111,10 @@ impl SignIns {
         renewal: Renewal,
     ) -> Result<Tokens, AuthError> {
         let margin = match renewal {
-            Renewal::Never => return Ok(self.current(provider, saved)),
+            Renewal::Never => return Ok(self.0.newest(provider, saved).await),
             Renewal::WhenLess(time) => time.max(MARGIN),
         };
-        let tokens = self.current(provider, saved);
+        let tokens = self.0.newest(provider, saved).await;
         if tokens.outlast(margin) || !self.0.renewable(provider, &tokens) {
             return match tokens.outlast(Duration::ZERO) {
                 true => Ok(tokens),
@@ -127,11 +135,6 @@ impl SignIns {
             Err(error) => Err(not_renewed(provider, &error)),
         }
     }
-
-    fn current(&self, provider: &str, saved: &Tokens) -> Tokens {
-        let renewed = self.0.renewed.lock().unwrap_or_else(PoisonError::into_inner);
-        renewed.get(provider).unwrap_or(saved).clone()
-    }
 }
 
 impl Shared {
@@ -142,6 +145,27 @@ impl Shared {
     fn renewable(&self, provider: &str, tokens: &Tokens) -> bool {
         let service = oauth::find(self.services(), provider);
         service.is_some_and(|service| service.refresh.is_some()) && !tokens.refresh.expose_secret().is_empty()
+    }
+
+    fn renewed(&self, provider: &str) -> Option<Renewed> {
+        self.renewed.lock().unwrap_or_else(PoisonError::into_inner).get(provider).cloned()
+    }
+
+    /// The tokens that count. Once they were renewed, those of a later sign-in or renewal elsewhere go before them.
+    async fn newest(&self, provider: &str, saved: &Tokens) -> Tokens {
+        let Some(Renewed { tokens, in_file }) = self.renewed(provider) else { return saved.clone() };
+        let file = self.file.clone();
+        let object = tokio::task::spawn_blocking(move || jsonc::read_object(&file)).await;
+        // What cannot be read is no news: somebody may be writing it.
+        let object = object.ok().and_then(Result::ok).flatten().unwrap_or_default();
+        let entry = object.get(provider).and_then(Value::as_object).filter(|entry| is_sign_in(entry));
+        match entry.and_then(|entry| read_tokens(entry).ok()) {
+            Some(other) if other.access.expose_secret() != in_file.expose_secret() => {
+                self.keep(provider, &other, &other);
+                other
+            }
+            _ => tokens,
+        }
     }
 
     async fn renew(
@@ -159,27 +183,30 @@ impl Shared {
         let Some(entry) = shared.object.get(&provider).and_then(Value::as_object) else {
             return Err(OAuthError::Denied("the sign-in was removed".to_owned()));
         };
-        if entry.get("type").and_then(Value::as_str) != Some("oauth") {
+        if !is_sign_in(entry) {
             return Err(OAuthError::Denied("the sign-in was replaced by an API key".to_owned()));
         }
         let saved = read_tokens(entry).map_err(|why| failed(format!("{provider}: {why}")))?;
         let is_news = saved.access.expose_secret() != last.access.expose_secret();
         if is_news && saved.outlast(margin) {
             // Another program was faster.
-            self.keep(&provider, &saved);
+            self.keep(&provider, &saved, &saved);
             return Ok(saved);
         }
         let tokens = self.next(&provider, &saved, &shared).await?;
         // They count for this process even if they cannot be saved.
-        self.keep(&provider, &tokens);
+        self.keep(&provider, &tokens, &saved);
         if let Some(entry) = shared.object.get_mut(&provider).and_then(Value::as_object_mut) {
             write_tokens(entry, &tokens);
         }
-        let saved = tokio::task::spawn_blocking(move || shared.save_private()).await;
-        let saved = saved.map_err(|error| error.to_string());
-        if let Err(error) = saved.and_then(|saved| saved.map_err(|error| error.to_string())) {
-            let file = self.file.display();
-            tracing::error!(provider, %error, %file, "the renewed tokens of a sign-in could not be saved");
+        let done = tokio::task::spawn_blocking(move || shared.save_private()).await;
+        let done = done.map_err(|error| error.to_string());
+        match done.and_then(|done| done.map_err(|error| error.to_string())) {
+            Ok(()) => self.keep(&provider, &tokens, &tokens),
+            Err(error) => {
+                let file = self.file.display();
+                tracing::error!(provider, %error, %file, "the renewed tokens of a sign-in could not be saved");
+            }
         }
         Ok(tokens)
     }
@@ -203,10 +230,15 @@ impl Shared {
         }
     }
 
-    fn keep(&self, provider: &str, tokens: &Tokens) {
-        let mut renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
-        renewed.insert(provider.to_owned(), tokens.clone());
+    fn keep(&self, provider: &str, tokens: &Tokens, in_file: &Tokens) {
+        let renewed = Renewed { tokens: tokens.clone(), in_file: in_file.access.clone() };
+        let mut all = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(provider.to_owned(), renewed);
     }
+}
+
+fn is_sign_in(entry: &Map<String, Value>) -> bool {
+    entry.get("type").and_then(Value::as_str) == Some("oauth")
 }
 
 fn not_renewed(provider: &str, error: &OAuthError) -> AuthError {
@@ -317,6 +349,35 @@ mod tests {
             assert_eq!(error, format!("OAuth refresh failed for px: {why}"));
         }
         assert!(server.calls().is_empty());
+    }
+
+    #[tokio::test]
+    async fn after_a_renewal_a_later_sign_in_elsewhere_counts_and_nothing_else_in_the_file_does() {
+        let server = server(200, NEXT).await;
+        let place = place(&server, -10);
+        let stale = place.saved();
+        assert_eq!(place.ask(&stale).await.unwrap(), "new");
+        let renewed = place.object();
+        for text in ["{ half", "{}", r#"{"px":{"type":"api_key","key":"k"}}"#] {
+            fs::write(&place.file, text).unwrap();
+            assert_eq!(place.ask(&stale).await.unwrap(), "new", "{text}");
+        }
+        let mut object = renewed;
+        object["px"]["access"] = json!("again");
+        fs::write(&place.file, object.to_string()).unwrap();
+        assert_eq!(place.ask(&stale).await.unwrap(), "again");
+        assert_eq!(place.ask(&stale).await.unwrap(), "again");
+        assert_eq!(server.calls().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn tokens_that_could_not_be_saved_go_before_the_last_ones_in_the_file() {
+        let server = server(200, NEXT).await;
+        let place = place(&server, -10);
+        let last = place.saved();
+        let next = Tokens { access: "next".into(), expires: jiff::Timestamp::MAX, ..last.clone() };
+        place.sign_ins.0.keep("px", &next, &last);
+        assert_eq!(place.ask(&last).await.unwrap(), "next");
     }
 
     #[tokio::test]

@@ -26,6 +26,7 @@ use super::auth::{
 use super::config_value::{CommandError, ConfigValue, run_command};
 use super::{Environment, Paths};
 use crate::llm::Credentials;
+use crate::llm::anthropic_messages::Federation;
 use crate::llm::google_vertex::DefaultCredentials;
 use crate::llm::http::Http;
 use crate::oauth::Tokens;
@@ -290,10 +291,22 @@ impl ModelRegistry {
             headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
         }
         let bearer = auth_header || form == KeyForm::Bearer;
-        let variables = self.auth.own_variables(provider);
-        let mut credentials = Credentials { api_key, headers, bearer, signed_in, variables };
+        let mut variables = self.auth.own_variables(provider);
+        if provider == "anthropic" && api_key.is_none() {
+            variables.extend(self.federation_variables());
+        }
+        let enterprise_url = if signed_in { self.auth.enterprise_url(provider) } else { None };
+        let mut credentials = Credentials { api_key, headers, bearer, signed_in, enterprise_url, variables };
         place_key(provider, &mut credentials)?;
         Ok(credentials)
+    }
+
+    /// What the environment says of the federation that authorises requests without a key, all of it: no other
+    /// environment is asked then.
+    fn federation_variables(&self) -> impl Iterator<Item = (String, SecretString)> {
+        Federation::VARIABLES
+            .into_iter()
+            .map(|name| (name.to_owned(), self.environment.get(name).unwrap_or_default().into()))
     }
 
     /// The models of all providers that have credentials. Reads the tables of those.
@@ -448,7 +461,10 @@ impl ModelRegistry {
             let mut names = environment_variables(provider).iter().map(|key| key.name);
             let hidden = match in_models {
                 true => Some("the apiKey in models.json"),
-                false => names.find(|name| self.environment.get(name).is_some()),
+                false => names.find(|name| self.environment.get(name).is_some()).or_else(|| {
+                    let ambient = ambient_source(provider, |name| self.environment.get(name));
+                    ambient.filter(KeySource::is_usable).map(|_| "the credentials of the environment")
+                }),
             };
             if let Some(hidden) = hidden {
                 let file = file.display();
@@ -502,6 +518,10 @@ fn ambient_source<'v>(provider: &str, variable: impl Fn(&str) -> Option<&'v str>
             let has_keys = has("AWS_ACCESS_KEY_ID") && has("AWS_SECRET_ACCESS_KEY");
             (has("AWS_PROFILE") || has_keys).then_some(KeySource::NotNeeded)
         }
+        "anthropic" => Some(match Federation::find(|name| variable(name).map(str::to_owned))? {
+            Ok(_) => KeySource::NotNeeded,
+            Err(why) => KeySource::Missing(Some(why)),
+        }),
         "google-vertex" => match DefaultCredentials::find(|name| variable(name).map(str::to_owned)) {
             DefaultCredentials::Usable => Some(KeySource::NotNeeded),
             DefaultCredentials::Incomplete(why) => Some(KeySource::Missing(Some(why))),

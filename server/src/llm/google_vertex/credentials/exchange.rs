@@ -1,18 +1,17 @@
 //! Getting an access token: what each kind of credentials asks whom for.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use super::assertion::assertion;
-use super::cancelled;
 use super::file::{
     AuthorizedUser, Credential, External, Grant, Impersonation, ServiceAccount, Subject, SubjectForm,
 };
 use crate::llm::FailureKind;
 use crate::llm::exchange::Fault;
 use crate::llm::headers::{bearer, header};
-use crate::llm::token_endpoint::{AskError, Asker, seconds_field, text_field};
+use crate::llm::token_endpoint::{AskError, Asker, Fresh, access_token, text_field, usual_end};
 
 /// What tokens are wanted for.
 pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
@@ -20,20 +19,11 @@ pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 /// <https://cloud.google.com/compute/docs/access/authenticate-workloads#applications>
 const METADATA_PATH: &str = "/computeMetadata/v1/instance/service-accounts/default/token";
 
-/// How long a token lasts whose server does not say.
-const LIFETIME: i64 = 3600;
-
 /// Gets tokens with these credentials.
 pub(super) struct Exchange<'a> {
     pub(super) asker: Asker<'a>,
     /// The name of the credentials in errors.
     pub(super) from: &'a str,
-}
-
-/// A token that was just got.
-pub(super) struct Fresh {
-    pub(super) token: SecretString,
-    pub(super) until: Timestamp,
 }
 
 impl Exchange<'_> {
@@ -135,11 +125,11 @@ impl Exchange<'_> {
         let body = json!({ "scope": [SCOPE], "delegates": impersonation.delegates,
             "lifetime": format!("{}s", impersonation.lifetime) });
         let url = &impersonation.url;
-        let answer = self.asker.post_json(url, &body, Some(bearer(token)), &[token]).await;
+        let answer = self.asker.post_json(url, &body, vec![bearer(token)], &[token]).await;
         let answer = answer.map_err(|error| self.failed(error))?;
         let token = text_field(&answer, "accessToken", url).map_err(|error| self.failed(error))?;
         let until = answer.get("expireTime").and_then(Value::as_str).and_then(|time| time.parse().ok());
-        let until = until.unwrap_or_else(|| after(now, LIFETIME));
+        let until = until.unwrap_or_else(|| usual_end(now));
         Ok(Fresh { token: token.into(), until })
     }
 
@@ -155,38 +145,18 @@ impl Exchange<'_> {
     }
 
     fn fresh(&self, url: &str, answer: &Value, now: Timestamp) -> Result<Fresh, Fault> {
-        let token = text_field(answer, "access_token", url).map_err(|error| self.failed(error))?;
-        let seconds = seconds_field(answer, "expires_in").unwrap_or(LIFETIME);
-        Ok(Fresh { token: token.into(), until: after(now, seconds) })
+        access_token(answer, url, now).map_err(|error| self.failed(error))
     }
 
     fn failed(&self, error: AskError) -> Fault {
-        let (kind, text, wait) = match error {
-            AskError::Cancelled => return cancelled(),
-            AskError::Request(text) => (FailureKind::Other, text, None),
-            AskError::Network(text) => (FailureKind::Network, text, None),
-            AskError::Unexpected(text) => (FailureKind::Auth, text, None),
-            AskError::Refused { status, text, retry_after, .. } => {
-                let kind = match status {
-                    429 => FailureKind::RateLimit,
-                    500.. => FailureKind::Server,
-                    _ => FailureKind::Auth,
-                };
-                (kind, text, retry_after)
-            }
-        };
-        let mut fault = self.fault(kind, &text);
-        fault.failure.retry_after = wait;
-        fault
+        error.into_fault(&self.context())
     }
 
     fn fault(&self, kind: FailureKind, why: &str) -> Fault {
-        let text = format!("cannot get an access token for Google Cloud with {}: {why}", self.from);
-        Fault::of_kind(kind, text)
+        Fault::of_kind(kind, format!("{}: {why}", self.context()))
     }
-}
 
-fn after(now: Timestamp, seconds: i64) -> Timestamp {
-    let lifetime = SignedDuration::from_secs(seconds.max(0));
-    now.checked_add(lifetime).unwrap_or(Timestamp::MAX)
+    fn context(&self) -> String {
+        format!("cannot get an access token for Google Cloud with {}", self.from)
+    }
 }

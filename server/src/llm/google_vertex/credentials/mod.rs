@@ -10,17 +10,14 @@ mod exchange;
 mod file;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use ring::digest;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::Mutex;
 
 use crate::llm::FailureKind;
 use crate::llm::exchange::Fault;
 use crate::llm::http::{Http, Patience};
+use crate::llm::token_cache::{Margins, Origin, TokenCache};
 use crate::llm::token_endpoint::Asker;
 use crate::paths::expand_tilde;
 use exchange::Exchange;
@@ -28,9 +25,6 @@ use file::Credential;
 
 /// How long before its end a token counts as expired.
 const MARGIN: SignedDuration = SignedDuration::from_secs(60);
-
-/// How long an exchange for a token may be silent.
-const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where credentials are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,18 +42,16 @@ pub(super) struct Access {
     pub(super) quota_project: Option<String>,
 }
 
-/// Access tokens: one exchange at a time, and none while the last token is good.
-#[derive(Debug, Clone, Default)]
+/// Access tokens.
+#[derive(Debug, Clone)]
 pub(super) struct Tokens {
-    last: Arc<Mutex<Option<Kept>>>,
+    pub(super) cache: TokenCache,
 }
 
-#[derive(Debug)]
-struct Kept {
-    /// The digest of the credentials that gave it.
-    of: [u8; digest::SHA256_OUTPUT_LEN],
-    token: SecretString,
-    until: Timestamp,
+impl Default for Tokens {
+    fn default() -> Self {
+        Self { cache: TokenCache::new(Margins { early: MARGIN, late: MARGIN }) }
+    }
 }
 
 impl Place {
@@ -87,13 +79,10 @@ impl Place {
         }
     }
 
-    /// What stands there, and its digest.
-    async fn read(&self) -> Result<(Credential, digest::Digest), Fault> {
+    /// What stands there, and what tokens of it are known by.
+    async fn read(&self) -> Result<(Credential, Origin), Fault> {
         match self {
-            Self::Metadata(host) => {
-                let digest = digest::digest(&digest::SHA256, host.as_bytes());
-                Ok((Credential::metadata(host), digest))
-            }
+            Self::Metadata(host) => Ok((Credential::metadata(host), Origin::of(["metadata", host]))),
             Self::File(path) => {
                 let failed = |why: String| {
                     let text = format!(
@@ -104,8 +93,8 @@ impl Place {
                 };
                 let text = tokio::fs::read_to_string(path).await;
                 let text: SecretString = text.map_err(|error| failed(error.to_string()))?.into();
-                let digest = digest::digest(&digest::SHA256, text.expose_secret().as_bytes());
-                Ok((Credential::read(text.expose_secret()).map_err(failed)?, digest))
+                let origin = Origin::of(["file", text.expose_secret()]);
+                Ok((Credential::read(text.expose_secret()).map_err(failed)?, origin))
             }
         }
     }
@@ -127,40 +116,16 @@ impl Tokens {
         http: &Http,
         patience: Patience<'_>,
     ) -> Result<Access, Fault> {
-        let (credential, digest) = place.read().await?;
-        let mut last = tokio::select! {
-            biased;
-            () = patience.cancel.cancelled() => return Err(cancelled()),
-            last = self.last.lock() => last,
-        };
+        let (credential, origin) = place.read().await?;
         let quota_project = credential.quota_project.clone();
-        let now = Timestamp::now();
-        if let Some(kept) = last.as_ref().filter(|kept| kept.of == digest.as_ref() && kept.until > now) {
-            return Ok(Access { token: kept.token.clone(), quota_project });
-        }
-        let idle = patience.idle.map_or(EXCHANGE_TIMEOUT, |idle| idle.min(EXCHANGE_TIMEOUT));
-        let asker = Asker { http, patience: Patience { idle: Some(idle), ..patience } };
-        let exchange = Exchange { asker, from: &place.name() };
-        let fresh = exchange.token(&credential, now).await?;
-        let mut of = [0; digest::SHA256_OUTPUT_LEN];
-        of.copy_from_slice(digest.as_ref());
-        let until = fresh.until.checked_sub(MARGIN).unwrap_or(now);
-        *last = Some(Kept { of, token: fresh.token.clone(), until });
-        Ok(Access { token: fresh.token, quota_project })
+        let asker = Asker::for_request(http, patience);
+        let exchange = async {
+            let exchange = Exchange { asker, from: &place.name() };
+            exchange.token(&credential, Timestamp::now()).await
+        };
+        let token = self.cache.token(origin, exchange, patience.cancel).await?;
+        Ok(Access { token, quota_project })
     }
-
-    /// Forgets a token that is not good any more.
-    pub(super) async fn forget(&self, token: &SecretString) {
-        let mut last = self.last.lock().await;
-        if last.as_ref().is_some_and(|kept| kept.token.expose_secret() == token.expose_secret()) {
-            *last = None;
-        }
-    }
-}
-
-/// Stands for the end of something that an abort ended.
-fn cancelled() -> Fault {
-    Fault::of_kind(FailureKind::Other, crate::llm::exchange::ABORTED_BEFORE)
 }
 
 #[cfg(test)]

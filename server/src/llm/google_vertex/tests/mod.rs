@@ -13,8 +13,8 @@ use super::{API, GoogleVertex, post};
 use crate::llm::fake_server::{Call, FakeServer, Reply};
 use crate::llm::google_generative_ai::body;
 use crate::llm::http::Http;
-use crate::llm::testing::{model, system, user};
-use crate::llm::{Completion, Credentials, FailureKind, ModelRequest, Provider};
+use crate::llm::testing::{model, run, system, user};
+use crate::llm::{Credentials, FailureKind, ModelRequest, Provider};
 
 /// Made for these tests and used for nothing else.
 const TEST_KEY: &str = include_str!("throwaway_test_key.pem");
@@ -43,19 +43,6 @@ fn ask(url: &str, variables: &[(&str, &str)]) -> ModelRequest {
 /// A request that this file authorises.
 fn ask_with(url: &str, file: &Path) -> ModelRequest {
     ask(url, &[("GOOGLE_APPLICATION_CREDENTIALS", file.to_str().unwrap())])
-}
-
-async fn run(provider: &GoogleVertex, request: &ModelRequest) -> Completion {
-    let (updates, mut reader) = mpsc::channel(16);
-    let cancel = CancellationToken::new();
-    let (end, ()) = tokio::join!(
-        async {
-            let updates = updates;
-            provider.stream(request, &updates, &cancel).await
-        },
-        async { while reader.recv().await.is_some() {} }
-    );
-    end
 }
 
 fn provider() -> GoogleVertex {

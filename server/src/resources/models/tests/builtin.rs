@@ -202,6 +202,41 @@ async fn the_variables_of_an_entry_go_with_the_requests_of_its_provider() {
     assert_eq!(shown, [("A", "1")]);
 }
 
+#[tokio::test]
+async fn anthropic_needs_no_key_with_workload_identity_federation() {
+    let [rule, organization, file] =
+        ["ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID", "ANTHROPIC_IDENTITY_TOKEN_FILE"];
+    for (variables, usable) in [
+        (&[rule, organization, file][..], true),
+        (&[rule, organization], false),
+        (&[rule, file], false),
+        (&[organization, file], false),
+    ] {
+        assert_eq!(!home(variables).load().available().is_empty(), usable, "{variables:?}");
+    }
+    let why = home(&[rule, file]).load();
+    let why = why.check(&why.find("anthropic", "claude-opus-5-5").unwrap()).unwrap_err().to_string();
+    assert!(
+        why.ends_with("ANTHROPIC_ORGANIZATION_ID is not set, and ANTHROPIC_FEDERATION_RULE_ID is."),
+        "{why}"
+    );
+
+    // The variables are those of the registry's environment, and no other's.
+    let registry = home(&[rule, organization, file]).load();
+    let credentials = registry.credentials(&registry.available()[0]).await.unwrap();
+    assert!(credentials.api_key.is_none());
+    let set = |(name, value): &(String, SecretString)| (name.clone(), value.expose_secret().to_owned());
+    let variables: HashMap<_, _> = credentials.variables.iter().map(set).collect();
+    assert_eq!((variables.len(), variables[rule].as_str()), (5, "x"));
+    assert_eq!(variables["ANTHROPIC_WORKSPACE_ID"], "");
+
+    // An entry without a key ends the search, and it is told what it hides.
+    let entry = json!({ "anthropic": { "type": "api_key" } });
+    let registry = home(&[rule, organization, file]).auth(&entry).load();
+    assert!(registry.available().is_empty());
+    assert!(registry.warnings()[0].contains("before the credentials of the environment"));
+}
+
 #[test]
 fn bedrock_needs_no_key_where_requests_can_be_signed() {
     for (variables, usable) in [

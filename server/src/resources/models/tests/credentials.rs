@@ -7,13 +7,16 @@ async fn describe(home: &Home, provider: &str) -> String {
 async fn describe_of(registry: &ModelRegistry, provider: &str) -> String {
     let model = registry.models_of(provider).first().unwrap().clone();
     match registry.credentials(&model).await {
-        Ok(Credentials { api_key, headers, bearer, signed_in, variables: _ }) => {
+        Ok(Credentials { api_key, headers, bearer, signed_in, enterprise_url, variables: _ }) => {
             let mut text = api_key.map_or("-".to_owned(), |key| key.expose_secret().to_owned());
             if bearer {
                 text.push_str(" bearer");
             }
             if signed_in {
                 text.push_str(" signed in");
+            }
+            if let Some(url) = enterprise_url {
+                text.push_str(&format!(" for {url}"));
             }
             for (name, value) in headers {
                 text.push_str(&format!(" {name}={}", value.expose_secret()));
@@ -150,6 +153,11 @@ async fn a_sign_in_counts_until_it_expires_and_goes_before_keys_elsewhere() {
         text.starts_with("! No API key found for px.\n\nthe sign-in saved in auth.json expired at 1970"),
         "{text}"
     );
+    let entry = json!({ "type": "oauth", "access": "acc", "enterpriseUrl": "company.ghe.com" });
+    let copilot = Home::with_text("{}").auth(&json!({ "github-copilot": entry }));
+    let text = describe(&copilot, "github-copilot").await;
+    assert!(text.starts_with("acc bearer signed in for company.ghe.com "), "{text}");
+
     let mut registry = sign_in(9_999_999_999_999).load();
     registry.set_api_key("px", "option".into());
     assert_eq!(describe_of(&registry, "px").await, "option x-a=model");
