@@ -81,7 +81,7 @@ pub(crate) fn fit(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
         let resized = if (new_width, new_height) == (width, height) {
             image.clone()
         } else {
-            image.resize_exact(new_width, new_height, FilterType::Lanczos3)
+            image.resize_exact(new_width, new_height, FilterType::CatmullRom)
         };
         if let Some((data, sent_type)) = smallest(&resized) {
             let resized = format!(

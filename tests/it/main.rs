@@ -22,6 +22,7 @@ mod export;
 mod federation;
 mod framing;
 mod images;
+mod in_place;
 mod json_mode;
 mod locks;
 mod logs;

@@ -26,9 +26,6 @@ use signals::Signals;
 /// The schema of the protocol, as it is committed.
 const SCHEMA: &str = include_str!("../../../protocol/schema/protocol.schema.json");
 
-/// Threads that run tasks; the work of a daemon is waiting.
-const WORKER_THREADS: usize = 2;
-
 /// Runs the program with these arguments, the program's name first; gives back the exit code.
 pub fn run(arguments: Vec<OsString>) -> i32 {
     logging::start();
@@ -197,9 +194,7 @@ fn run_prompts(config: &Config, environment: &Environment, form: Form) -> i32 {
 
 /// Runs a mode, with the signals of the process; gives back the exit code.
 fn in_runtime(mode: impl AsyncFnOnce(PathBuf, Signals) -> i32) -> i32 {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build();
-    let runtime = match runtime {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("the runtime could not be started: {error}")),
     };

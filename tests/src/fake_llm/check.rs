@@ -157,17 +157,45 @@ fn anthropic(request: &RecordedRequest, found: &mut Vec<String>) {
     let mut calls = Calls::default();
     let messages = request.messages();
     for (at, message) in messages.iter().enumerate() {
-        // The API takes several messages of the user in a row as one; an answer always follows one of them.
+        // The API takes several messages of the user in a row as one; an answer always follows one of them, and
+        // so does a change of the system prompt.
         match message["role"].as_str().unwrap_or_default() {
             "user" => {}
-            "assistant" if at > 0 && messages[at - 1]["role"] == "user" => {}
+            "assistant" | "system" if at > 0 && messages[at - 1]["role"] != "assistant" => {}
             other => found.push(format!("message {at}: the role {other:?} cannot stand here")),
         }
-        anthropic_message(at, message, &mut calls, found);
+        if message["role"] == "system" {
+            calls.none_open(at, found);
+            anthropic_change(at, message, request, found);
+        } else {
+            anthropic_message(at, message, &mut calls, found);
+        }
     }
     calls.none_open(messages.len(), found);
     if messages.last().is_some_and(|message| message["role"] == "assistant") {
         found.push("the last message is the assistant's".to_owned());
+    }
+}
+
+/// <https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages>
+fn anthropic_change(at: usize, message: &Value, request: &RecordedRequest, found: &mut Vec<String>) {
+    let has_beta = |name: &str| {
+        request.header("anthropic-beta").is_some_and(|betas| betas.split(',').any(|beta| beta == name))
+    };
+    let sets_effort = message["output_config"]["effort"].is_string();
+    if sets_effort && !has_beta("mid-conversation-output-config-2026-07-01") {
+        found.push(format!("message {at}: an effort without its beta header"));
+    }
+    let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if blocks.is_empty() && !sets_effort {
+        found.push(format!("message {at}: a system message that changes nothing"));
+    }
+    for block in blocks {
+        match block["type"].as_str().unwrap_or_default() {
+            "text" if block["text"].as_str().is_some_and(|text| !text.trim().is_empty()) => {}
+            "tool_addition" | "tool_removal" if has_beta("inline-tools-2026-09-15") => {}
+            other => found.push(format!("message {at}: the block {other:?} cannot stand here")),
+        }
     }
 }
 

@@ -105,9 +105,9 @@ fn folded(messages: &[&AgentMessage]) -> usize {
     let first = if leading > 0 {
         leading
     } else {
-        messages.iter().position(|message| is_system(&message)).map_or(0, |index| index + 1)
+        messages.iter().position(|message| is_system(message)).map_or(0, |index| index + 1)
     };
-    let anew = messages.iter().rposition(|message| starts_anew(&message)).map_or(0, |index| index + 1);
+    let anew = messages.iter().rposition(|message| starts_anew(message)).map_or(0, |index| index + 1);
     first.max(anew)
 }
 
