@@ -59,7 +59,8 @@ async fn other_tools_other_instructions_and_another_effort_leave_the_beginning_o
         for name in ["model", "system", "tools", "thinking", "output_config", "max_tokens"] {
             assert_eq!(earlier[name], later[name], "{name}");
         }
-        let (earlier, later) = (earlier["messages"].as_array().unwrap(), later["messages"].as_array().unwrap());
+        let (earlier, later) =
+            (earlier["messages"].as_array().unwrap(), later["messages"].as_array().unwrap());
         assert_eq!(earlier[..], later[..earlier.len()]);
     }
     let last = bodies[2]["messages"].as_array().unwrap();

@@ -240,7 +240,7 @@ impl ModelRegistry {
 
     /// The key of a provider. `None` where it needs none.
     pub async fn key(&self, provider: &str, renewal: Renewal) -> Result<Option<SecretString>, AuthError> {
-        self.resolve_key(provider, self.find_key(provider), renewal).await
+        Ok(self.resolve_key(provider, self.find_key(provider), renewal).await?.0)
     }
 
     async fn resolve_key(
@@ -248,33 +248,48 @@ impl ModelRegistry {
         provider: &str,
         found: FoundKey,
         renewal: Renewal,
-    ) -> Result<Option<SecretString>, AuthError> {
-        let FoundKey { source, origin, .. } = found;
+    ) -> Result<(Option<SecretString>, KeyForm), AuthError> {
+        let FoundKey { source, origin, form } = found;
         match source {
-            KeySource::Ready(key) => Ok(Some(key)),
+            KeySource::Ready(key) => Ok((Some(key), form)),
             KeySource::SignIn(tokens) => {
-                Ok(Some(self.sign_ins.tokens(provider, &tokens, renewal).await?.access))
+                Ok((Some(self.sign_ins.tokens(provider, &tokens, renewal).await?.access), form))
             }
-            KeySource::NotNeeded => Ok(None),
+            KeySource::NotNeeded => Ok((None, form)),
             KeySource::Missing(why) => Err(no_key(provider, why)),
-            KeySource::Command(command) => {
-                let output = match origin {
-                    Origin::AuthFile => self.cache.run(&command, &self.environment).await,
-                    Origin::ModelsFile | Origin::Other => run_command(&command, &self.environment).await,
-                };
-                let failed = |error: CommandError| match origin {
-                    Origin::AuthFile => {
-                        no_key(provider, Some(format!("the key in auth.json could not be had: {error}")))
-                    }
-                    Origin::ModelsFile | Origin::Other => AuthError::Unresolved {
-                        provider: provider.to_owned(),
-                        why: format!(
-                            "Failed to resolve API key for provider \"{provider}\" from shell command: {error}"
-                        ),
-                    },
-                };
-                output.map(Some).map_err(failed)
+            KeySource::Command(command) if origin == Origin::AuthFile => {
+                match self.cache.run(&command, &self.environment).await {
+                    Ok(key) => Ok((Some(key), form)),
+                    Err(error) => self.key_beside(provider, &error),
+                }
             }
+            KeySource::Command(command) => {
+                let failed = |error: CommandError| AuthError::Unresolved {
+                    provider: provider.to_owned(),
+                    why: format!(
+                        "Failed to resolve API key for provider \"{provider}\" from shell command: {error}"
+                    ),
+                };
+                Ok((Some(run_command(&command, &self.environment).await.map_err(failed)?), form))
+            }
+        }
+    }
+
+    /// What the environment has where the command of an entry of `auth.json` gave no key.
+    fn key_beside(
+        &self,
+        provider: &str,
+        error: &CommandError,
+    ) -> Result<(Option<SecretString>, KeyForm), AuthError> {
+        let why = format!("the key in auth.json could not be had: {error}");
+        let FoundKey { source, form, .. } = match self.environment_key(provider) {
+            Some(found) if found.source.is_usable() => found,
+            _ => return Err(no_key(provider, Some(why))),
+        };
+        tracing::warn!(provider, why, "the credentials of the environment are used");
+        match source {
+            KeySource::Ready(key) => Ok((Some(key), form)),
+            _ => Ok((None, form)),
         }
     }
 
@@ -283,8 +298,8 @@ impl ModelRegistry {
     pub async fn credentials(&self, model: &Model) -> Result<Credentials, AuthError> {
         let provider = model.provider.as_str();
         let found = self.find_key(provider);
-        let (form, signed_in) = (found.form, matches!(found.source, KeySource::SignIn(_)));
-        let api_key = self.resolve_key(provider, found, Renewal::default()).await?;
+        let signed_in = matches!(found.source, KeySource::SignIn(_));
+        let (api_key, form) = self.resolve_key(provider, found, Renewal::default()).await?;
         let mut headers = self.headers(model).await?;
         let auth_header = self.providers.get(provider).is_some_and(|auth| auth.auth_header);
         if auth_header && api_key.is_some() {
@@ -360,18 +375,19 @@ impl ModelRegistry {
             return found(KeySource::NotNeeded, Origin::Other);
         }
         let variable = |name: &str| self.auth.variable(provider, name, &self.environment);
-        if let Some(source) = self.auth.key_source(provider, &self.environment) {
-            let source = match source {
-                KeySource::SignIn(tokens) => match self.sign_ins.obstacle(provider, &tokens) {
-                    Some(why) => KeySource::Missing(Some(why)),
-                    None => KeySource::SignIn(tokens),
-                },
-                source => source,
-            };
-            // The entry of a cloud may be there for its variables alone, as in Pi.
-            let is_open = !source.is_usable() && CLOUDS.contains(&provider);
-            let beside = if is_open { self.environment_key(provider) } else { None };
-            return beside.unwrap_or_else(|| found(source, Origin::AuthFile));
+        match self.auth.key_source(provider, &self.environment) {
+            // An entry may be there for its variables alone, as in Pi.
+            Some(KeySource::Missing(why)) => {
+                let none = || found(KeySource::Missing(why), Origin::AuthFile);
+                return self.environment_key(provider).unwrap_or_else(none);
+            }
+            Some(KeySource::SignIn(tokens)) => {
+                let obstacle = self.sign_ins.obstacle(provider, &tokens);
+                let source = obstacle.map_or(KeySource::SignIn(tokens), |why| KeySource::Missing(Some(why)));
+                return found(source, Origin::AuthFile);
+            }
+            Some(source) => return found(source, Origin::AuthFile),
+            None => {}
         }
         // A key that is configured and cannot be had ends the search: the next one may be meant for
         // another endpoint.
@@ -387,7 +403,10 @@ impl ModelRegistry {
         let variable = |name: &str| self.auth.variable(provider, name, &self.environment);
         let found = |source, form| Some(FoundKey { source, form, origin: Origin::Other });
         for key in environment_variables(provider) {
-            if let Some(value) = variable(key.name) {
+            // In Pi the variables of an entry are no place for the key itself, but for those of a cloud.
+            let is_cloud = CLOUDS.contains(&provider);
+            let value = if is_cloud { variable(key.name) } else { self.environment.get(key.name) };
+            if let Some(value) = value {
                 return found(KeySource::Ready(value.into()), key.form);
             }
         }
@@ -448,23 +467,23 @@ impl ModelRegistry {
         self.providers.insert(entry.id, auth);
     }
 
-    /// An entry of `auth.json` that gives no key switches its provider off, as in Pi. It is told where a
-    /// key elsewhere makes that a surprise.
+    /// An entry of `auth.json` that gives no key goes before the key in `models.json`, and one of an expired
+    /// sign-in before the environment too, as in Pi. That is told, as it is a surprise.
     fn warn_of_hidden_keys(&mut self, file: &Path) {
         let mut warnings = Vec::new();
         for provider in self.auth.providers() {
-            let found = self.configured_key(provider);
-            let (KeySource::Missing(Some(why)), Origin::AuthFile) = (found.source, found.origin) else {
-                continue;
+            let (why, is_sign_in) = match self.auth.key_source(provider, &self.environment) {
+                Some(KeySource::Missing(why)) => (why, false),
+                Some(KeySource::SignIn(tokens)) => (self.sign_ins.obstacle(provider, &tokens), true),
+                _ => continue,
             };
+            let Some(why) = why else { continue };
             let in_models = self.providers.get(provider).is_some_and(|auth| auth.api_key.is_some());
-            let mut names = environment_variables(provider).iter().map(|key| key.name);
+            let names = environment_variables(provider).iter().map(|key| key.name);
             let hidden = match in_models {
                 true => Some("the apiKey in models.json"),
-                false => names.find(|name| self.environment.get(name).is_some()).or_else(|| {
-                    let ambient = ambient_source(provider, |name| self.environment.get(name));
-                    ambient.filter(KeySource::is_usable).map(|_| "the credentials of the environment")
-                }),
+                false if is_sign_in => names.into_iter().find(|name| self.environment.get(name).is_some()),
+                false => None,
             };
             if let Some(hidden) = hidden {
                 let file = file.display();

@@ -77,6 +77,29 @@ fn an_entry_of_auth_json_without_a_key_is_told_when_it_hides_a_key_elsewhere() {
 }
 
 #[tokio::test]
+async fn an_entry_of_auth_json_without_a_key_leaves_it_to_the_environment() {
+    let models = json!({ "providers": { "openai": without_key(&[id("b")]) } });
+    for entry in [
+        json!({ "type": "api_key" }),
+        json!({ "type": "api_key", "key": "" }),
+        json!({ "type": "api_key", "key": "$NOPE" }),
+        json!({ "type": "api_key", "key": "!false" }),
+        json!({ "type": "api_key", "env": { "OPENAI_API_KEY": "of the entry" } }),
+    ] {
+        let home = Home::new(&models).auth(&json!({ "openai": entry })).variable("OPENAI_API_KEY", "env");
+        assert_eq!(describe(&home, "openai").await, "env", "{entry}");
+        assert!(home.load().warnings().is_empty(), "{entry}");
+        let home = Home::new(&models).auth(&json!({ "openai": entry }));
+        assert!(describe(&home, "openai").await.starts_with("! No API key found for openai"), "{entry}");
+    }
+    // The way a key is sent is that of where it comes from.
+    let models = json!({ "providers": { "anthropic": without_key(&[id("b")]) } });
+    let entry = json!({ "anthropic": { "type": "api_key", "key": "!false" } });
+    let home = Home::new(&models).auth(&entry).variable("ANTHROPIC_AUTH_TOKEN", "tok");
+    assert_eq!(describe(&home, "anthropic").await, "tok bearer");
+}
+
+#[tokio::test]
 async fn headers_are_resolved_and_the_models_go_over_the_providers() {
     let home = Home::new(&with(
         json!({ "apiKey": "k", "headers": { "X-A": "prov", "X-B": "!echo hb", "X-C": "$FOO" } }),
