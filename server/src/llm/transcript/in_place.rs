@@ -102,12 +102,9 @@ fn folded(messages: &[&AgentMessage]) -> usize {
     let is_system = |message: &&AgentMessage| matches!(message, AgentMessage::System(_));
     let starts_anew = |message: &&AgentMessage| matches!(message, AgentMessage::System(system) if system.replace == Some(true));
     let leading = messages.iter().take_while(|message| is_system(message)).count();
-    let first = if leading > 0 {
-        leading
-    } else {
-        messages.iter().position(|message| is_system(message)).map_or(0, |index| index + 1)
-    };
-    let anew = messages.iter().rposition(|message| starts_anew(message)).map_or(0, |index| index + 1);
+    let first =
+        if leading > 0 { leading } else { messages.iter().position(is_system).map_or(0, |index| index + 1) };
+    let anew = messages.iter().rposition(starts_anew).map_or(0, |index| index + 1);
     first.max(anew)
 }
 
