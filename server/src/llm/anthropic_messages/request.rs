@@ -118,7 +118,8 @@ pub(super) fn headers(request: &ModelRequest, access: Option<&SecretString>, bod
         headers.push(header(BETA, &betas.join(",")));
     }
 
-    let openrouter = request.model.base_url.contains("openrouter.ai");
+    let openrouter =
+        request.model.provider == "openrouter" || request.model.base_url.contains("openrouter.ai");
     if let Some(session) = &request.options.session_id
         && request.options.cache_retention != CacheRetention::None
         && flag(request, "sendSessionAffinityHeaders", openrouter)

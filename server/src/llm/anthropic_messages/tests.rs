@@ -88,6 +88,11 @@ fn the_headers_say_who_asks_and_what_is_wanted() {
         ])
     );
     assert_eq!(request::body(&old)["tools"][0].get("eager_input_streaming"), None);
+
+    let router = json!({ "provider": "openrouter", "baseUrl": "http://gateway.example" });
+    let mut router = ask(router, ThinkingLevel::Off, json!([user("q")]));
+    router.options.session_id = Some("sid".into());
+    assert_eq!(headers(&router), pairs(&[("x-api-key", "k"), ("x-session-id", "sid")]));
 }
 
 #[test]

@@ -58,6 +58,10 @@ pub(crate) struct Compat {
     pub(super) tool_loading: ToolLoading,
     /// True where the effort is set in front of each answer.
     pub(super) effort_in_place: bool,
+    /// True where a request says that nothing is to be thought.
+    pub(super) says_off: bool,
+    /// True where earlier thinking is wanted also by a request that asks for none.
+    pub(super) always_encrypts: bool,
     /// True where the ids of other models' calls are of the form `call|item` or plain.
     pub(super) keeps_call_ids: bool,
 }
@@ -127,6 +131,9 @@ impl Compat {
                 ToolLoading::None
             },
             effort_in_place: !azure && model.reasoning && flag("supportsMidConvoEffort", false),
+            // What Pi 1.6.0 sends to these two; neither documents it.
+            says_off: model.provider != "github-copilot",
+            always_encrypts: model.provider == "xai",
             keeps_call_ids: own || azure,
         }
     }

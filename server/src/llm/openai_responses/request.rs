@@ -19,6 +19,9 @@ const MAX_CACHE_KEY: usize = 64;
 /// Fewest output tokens that the API lets one ask for.
 const MIN_OUTPUT: u64 = 16;
 
+/// Lets thinking come in a form in which it can be sent back.
+const ENCRYPTED_THINKING: &str = "reasoning.encrypted_content";
+
 /// The level of requests that set the effort item by item.
 const STEADY_EFFORT: ThinkingLevel = ThinkingLevel::Medium;
 
@@ -131,9 +134,12 @@ fn add_reasoning(request: &ModelRequest, compat: &Compat, body: &mut Map<String,
     }
     let level = request.thinking;
     if level == ThinkingLevel::Off {
-        if takes_level(request, level) {
+        if takes_level(request, level) && compat.says_off {
             let effort = mapped(request, level).and_then(Value::as_str).unwrap_or("none");
             body.insert("reasoning".into(), json!({ "effort": effort }));
+        }
+        if compat.always_encrypts {
+            body.insert("include".into(), json!([ENCRYPTED_THINKING]));
         }
         return;
     }
@@ -142,7 +148,7 @@ fn add_reasoning(request: &ModelRequest, compat: &Compat, body: &mut Map<String,
     let effort = effort(request, if takes_level(request, steady) { steady } else { level });
     body.insert("reasoning".into(), json!({ "effort": effort, "summary": "auto" }));
     // Nothing is stored, so the thinking has to come along to be replayed.
-    body.insert("include".into(), json!(["reasoning.encrypted_content"]));
+    body.insert("include".into(), json!([ENCRYPTED_THINKING]));
 }
 
 /// What the model's map says of a level.

@@ -67,6 +67,9 @@ fn thinking_levels_are_sent_as_the_model_knows_them() {
         (json!({}), Max, json!("high"), true),
         (json!({ "thinkingLevelMap": { "xhigh": "xhigh" } }), Xhigh, json!("xhigh"), true),
         (json!({ "reasoning": false }), High, Value::Null, false),
+        (json!({ "provider": "github-copilot" }), Off, Value::Null, false),
+        (json!({ "provider": "github-copilot" }), High, json!("high"), true),
+        (json!({ "provider": "xai" }), Off, json!("none"), true),
     ] {
         assert_eq!(reasoning(fields.clone(), level), (effort, include), "{fields} {level}");
     }
