@@ -8,6 +8,7 @@ pub mod branding;
 pub mod cli;
 mod ecmascript;
 pub mod embed;
+mod environment;
 pub mod export;
 pub mod extensions;
 mod images;

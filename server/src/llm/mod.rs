@@ -59,6 +59,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
+use crate::environment::Environment;
 
 /// One request to a model.
 #[derive(Debug, Clone)]
@@ -103,6 +104,8 @@ pub struct Credentials {
     pub enterprise_url: Option<String>,
     /// Variables that go before those of the environment.
     pub variables: Vec<(String, SecretString)>,
+    /// The environment, which may say where a provider is and who asks.
+    pub environment: Environment,
 }
 
 /// The shortest secret that is looked for in texts; a shorter one would take ordinary words out.
@@ -118,10 +121,10 @@ impl Credentials {
     fn variable(&self, name: &str) -> Option<String> {
         let own = self.variables.iter().find(|(known, _)| known == name);
         let value = match own {
-            Some((_, value)) => Some(value.expose_secret().to_owned()),
-            None => std::env::var(name).ok(),
+            Some((_, value)) => value.expose_secret(),
+            None => self.environment.get(name)?,
         };
-        value.filter(|value| !value.is_empty())
+        Some(value.to_owned()).filter(|value| !value.is_empty())
     }
 }
 

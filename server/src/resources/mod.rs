@@ -20,6 +20,7 @@ pub mod system_prompt;
 pub mod templates;
 pub mod trust;
 
+pub use crate::environment::Environment;
 pub use context_files::load_context_files;
 pub use library::{ResourceWish, Resources};
-pub use paths::{Environment, Paths};
+pub use paths::Paths;

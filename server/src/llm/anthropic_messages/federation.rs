@@ -53,9 +53,6 @@ pub struct Federation {
 }
 
 impl Federation {
-    /// The variables that it follows from, those first that it needs.
-    pub const VARIABLES: [&str; 5] = [RULE, ORGANIZATION, TOKEN_FILE, ACCOUNT, WORKSPACE];
-
     /// What these variables have. `None` when they do not ask for it, else what is missing is an error.
     pub fn find(variable: impl Fn(&str) -> Option<String>) -> Option<Result<Self, String>> {
         let set = |name: &str| {

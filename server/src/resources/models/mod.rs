@@ -306,22 +306,13 @@ impl ModelRegistry {
             headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
         }
         let bearer = auth_header || form == KeyForm::Bearer;
-        let mut variables = self.auth.own_variables(provider);
-        if provider == "anthropic" && api_key.is_none() {
-            variables.extend(self.federation_variables());
-        }
+        let variables = self.auth.own_variables(provider);
+        let environment = self.environment.clone();
         let enterprise_url = if signed_in { self.auth.enterprise_url(provider) } else { None };
-        let mut credentials = Credentials { api_key, headers, bearer, signed_in, enterprise_url, variables };
+        let mut credentials =
+            Credentials { api_key, headers, bearer, signed_in, enterprise_url, variables, environment };
         place_key(provider, &mut credentials)?;
         Ok(credentials)
-    }
-
-    /// What the environment says of the federation that authorises requests without a key, all of it: no other
-    /// environment is asked then.
-    fn federation_variables(&self) -> impl Iterator<Item = (String, SecretString)> {
-        Federation::VARIABLES
-            .into_iter()
-            .map(|name| (name.to_owned(), self.environment.get(name).unwrap_or_default().into()))
     }
 
     /// The models of all providers that have credentials. Reads the tables of those.

@@ -1,10 +1,10 @@
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sampi_protocol::data::{StopReason, ThinkingLevel};
 
 use super::*;
+use crate::environment::Environment;
 use crate::llm::anthropic_messages::{API, AnthropicMessages};
 use crate::llm::fake_server::{Call, FakeServer, Reply};
 use crate::llm::http::Http;
@@ -22,7 +22,7 @@ const MODEL_LINE: &str = "POST /v1/messages?beta=true";
 struct Workload {
     _dir: tempfile::TempDir,
     file: PathBuf,
-    variables: HashMap<&'static str, String>,
+    environment: Environment,
 }
 
 impl Workload {
@@ -30,29 +30,19 @@ impl Workload {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("identity");
         std::fs::write(&file, "header.first-s3cret.signature\n").unwrap();
-        let mut variables: HashMap<_, _> =
-            Federation::VARIABLES.into_iter().map(|name| (name, String::new())).collect();
-        variables.extend([
-            (RULE, "fdrl_1".to_owned()),
-            (ORGANIZATION, "org-1".to_owned()),
-            (TOKEN_FILE, file.to_str().unwrap().to_owned()),
-        ]);
-        Self { _dir: dir, file, variables }
+        let variables = [(RULE, "fdrl_1"), (ORGANIZATION, "org-1"), (TOKEN_FILE, file.to_str().unwrap())];
+        let environment = Environment::new("/home/u", variables);
+        Self { _dir: dir, file, environment }
     }
 
-    fn with(mut self, name: &'static str, value: &str) -> Self {
-        self.variables.insert(name, value.to_owned());
-        self
+    fn with(self, name: &str, value: &str) -> Self {
+        Self { environment: self.environment.with(name, value), ..self }
     }
 
     fn request(&self, url: &str) -> ModelRequest {
         let model = model(API, json!({ "provider": PROVIDER, "baseUrl": url }));
         let mut request = crate::llm::testing::request(model, ThinkingLevel::Off, json!([user("q")]));
-        let variables = self.variables.iter();
-        request.credentials = Credentials {
-            variables: variables.map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect(),
-            ..Credentials::default()
-        };
+        request.credentials = Credentials { environment: self.environment.clone(), ..Credentials::default() };
         request
     }
 }
@@ -254,7 +244,8 @@ async fn an_identity_token_goes_over_no_wire_that_others_can_read() {
 
 #[test]
 fn it_needs_three_variables_and_the_rule_asks_for_it() {
-    let found = |workload: &Workload| Federation::find(|name| workload.variables.get(name).cloned());
+    let found =
+        |workload: &Workload| Federation::find(|name| workload.environment.get(name).map(str::to_owned));
     assert!(found(&Workload::new()).unwrap().is_ok());
     assert_eq!(found(&Workload::new().with(RULE, " ")), None);
     for name in [ORGANIZATION, TOKEN_FILE] {

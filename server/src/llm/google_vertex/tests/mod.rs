@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{API, GoogleVertex, post};
+use crate::environment::Environment;
 use crate::llm::fake_server::{Call, FakeServer, Reply};
 use crate::llm::google_generative_ai::body;
 use crate::llm::http::Http;
@@ -29,14 +30,8 @@ fn ask(url: &str, variables: &[(&str, &str)]) -> ModelRequest {
     let fields = json!({ "id": "gemini-2.5-pro", "baseUrl": url, "reasoning": true });
     let mut request =
         crate::llm::testing::request(model(API, fields), ThinkingLevel::Low, json!([system(), user("q")]));
-    // No variable of whoever runs the tests counts.
-    let others =
-        ["GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG", "GCE_METADATA_HOST", "HOME", "USERPROFILE"];
-    let all = variables.iter().copied().chain(others.map(|name| (name, "")));
-    request.credentials = Credentials {
-        variables: all.map(|(name, value)| (name.to_owned(), value.to_owned().into())).collect(),
-        ..Credentials::default()
-    };
+    let environment = Environment::new("/home/u", variables.iter().copied());
+    request.credentials = Credentials { environment, ..Credentials::default() };
     request
 }
 

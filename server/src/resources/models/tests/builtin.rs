@@ -225,10 +225,8 @@ async fn anthropic_needs_no_key_with_workload_identity_federation() {
     let registry = home(&[rule, organization, file]).load();
     let credentials = registry.credentials(&registry.available()[0]).await.unwrap();
     assert!(credentials.api_key.is_none());
-    let set = |(name, value): &(String, SecretString)| (name.clone(), value.expose_secret().to_owned());
-    let variables: HashMap<_, _> = credentials.variables.iter().map(set).collect();
-    assert_eq!((variables.len(), variables[rule].as_str()), (5, "x"));
-    assert_eq!(variables["ANTHROPIC_WORKSPACE_ID"], "");
+    assert_eq!(credentials.environment.get(rule), Some("x"));
+    assert_eq!(credentials.environment.get("ANTHROPIC_WORKSPACE_ID"), None);
 
     // An entry without a key leaves it at that.
     let entry = json!({ "anthropic": { "type": "api_key" } });

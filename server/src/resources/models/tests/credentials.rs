@@ -7,7 +7,15 @@ async fn describe(home: &Home, provider: &str) -> String {
 async fn describe_of(registry: &ModelRegistry, provider: &str) -> String {
     let model = registry.models_of(provider).first().unwrap().clone();
     match registry.credentials(&model).await {
-        Ok(Credentials { api_key, headers, bearer, signed_in, enterprise_url, variables: _ }) => {
+        Ok(Credentials {
+            api_key,
+            headers,
+            bearer,
+            signed_in,
+            enterprise_url,
+            variables: _,
+            environment: _,
+        }) => {
             let mut text = api_key.map_or("-".to_owned(), |key| key.expose_secret().to_owned());
             if bearer {
                 text.push_str(" bearer");

@@ -8,7 +8,15 @@ async fn describe(home: &Home, provider: &str, id: &str) -> String {
     let Some(model) = registry.find(provider, id) else { return format!("no {provider}/{id}") };
     match registry.credentials(&model).await {
         Err(error) => format!("! {error}"),
-        Ok(Credentials { api_key, headers, bearer, signed_in: _, enterprise_url: _, variables: _ }) => {
+        Ok(Credentials {
+            api_key,
+            headers,
+            bearer,
+            signed_in: _,
+            enterprise_url: _,
+            variables: _,
+            environment: _,
+        }) => {
             let key = api_key.map_or("-".to_owned(), |key| key.expose_secret().to_owned());
             let headers = headers.iter().map(|(name, value)| format!(" {name}={}", value.expose_secret()));
             let form = if bearer { " bearer" } else { "" };
