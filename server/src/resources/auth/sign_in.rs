@@ -187,13 +187,17 @@ impl Shared {
             return Err(OAuthError::Denied("the sign-in was replaced by an API key".to_owned()));
         }
         let saved = read_tokens(entry).map_err(|why| failed(format!("{provider}: {why}")))?;
-        let is_news = saved.access.expose_secret() != last.access.expose_secret();
-        if is_news && saved.outlast(margin) {
-            // Another program was faster.
-            self.keep(&provider, &saved, &saved);
-            return Ok(saved);
+        // Tokens that could not be saved are newer than those in the file, whose refresh token is spent.
+        let is_in_file = |known: &Renewed| known.in_file.expose_secret() == saved.access.expose_secret();
+        let unsaved = self.renewed(&provider).filter(is_in_file);
+        let newest = unsaved.map_or_else(|| saved.clone(), |known| known.tokens);
+        let is_news = newest.access.expose_secret() != last.access.expose_secret();
+        if is_news && newest.outlast(margin) {
+            // Another program, or another request, was faster.
+            self.keep(&provider, &newest, &saved);
+            return Ok(newest);
         }
-        let tokens = self.next(&provider, &saved, &shared).await?;
+        let tokens = self.next(&provider, &newest, &shared).await?;
         // They count for this process even if they cannot be saved.
         self.keep(&provider, &tokens, &saved);
         if let Some(entry) = shared.object.get_mut(&provider).and_then(Value::as_object_mut) {
@@ -378,6 +382,12 @@ mod tests {
         let next = Tokens { access: "next".into(), expires: jiff::Timestamp::MAX, ..last.clone() };
         place.sign_ins.0.keep("px", &next, &last);
         assert_eq!(place.ask(&last).await.unwrap(), "next");
+        // Once they run out, they are the ones that are renewed.
+        let next = Tokens { refresh: "rt2".into(), expires: jiff::Timestamp::MIN, ..next };
+        place.sign_ins.0.keep("px", &next, &last);
+        assert_eq!(place.ask(&last).await.unwrap(), "new");
+        assert!(server.calls()[0].body.contains("rt2"), "{}", server.calls()[0].body);
+        assert_eq!(place.saved().access.expose_secret(), "new");
     }
 
     #[tokio::test]
