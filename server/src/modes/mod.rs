@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::agent::Agent;
 use crate::assembly::{Assembly, Boundaries, StartError, Startup};
 use crate::branding::BRANDING;
 use crate::cli::{self, Config, Invocation, Mode};
 use crate::export::{self, Leaf};
+use crate::resources::auth::renewals_done;
 use crate::resources::models::list_models;
 use crate::resources::{Environment, Paths};
 
@@ -22,6 +24,9 @@ pub mod signals;
 use one_shot::{FailedAnswer, Form, PromptSources, read_prompts};
 use rpc::RpcLimits;
 use signals::Signals;
+
+/// How long the end of the process waits for the renewal of a sign-in.
+const RENEWALS_DEADLINE: Duration = Duration::from_secs(3);
 
 /// The schema of the protocol, as it is committed.
 const SCHEMA: &str = include_str!("../../../protocol/schema/protocol.schema.json");
@@ -207,6 +212,10 @@ fn in_runtime(mode: impl AsyncFnOnce(PathBuf, Signals) -> i32) -> i32 {
         })
     });
     crate::process::kill_all();
+    let saved = runtime.block_on(async { tokio::time::timeout(RENEWALS_DEADLINE, renewals_done()).await });
+    if saved.is_err() {
+        complain("a sign-in was being renewed; its new tokens may be lost");
+    }
     // The task that reads stdin may wait for a host that sends nothing more.
     runtime.shutdown_background();
     code

@@ -19,8 +19,8 @@ use crate::llm::FailureKind;
 use crate::oauth::Tokens;
 pub(super) use command::CommandCache;
 pub(super) use file::AuthFile;
-pub use sign_in::Renewal;
 pub(super) use sign_in::SignIns;
+pub use sign_in::{Renewal, renewals_done};
 pub use variables::{EnvironmentKey, KeyForm, environment_variables};
 
 /// Where a provider's key comes from.

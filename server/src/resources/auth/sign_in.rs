@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
+use tokio_util::task::TaskTracker;
 
 use super::AuthError;
 use super::file::read_tokens;
@@ -69,6 +70,15 @@ impl Default for SignIns {
     }
 }
 
+/// The renewals of this process. Their tokens would be lost with it: it waits for them when it ends.
+static RENEWALS: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
+
+/// Waits until no renewal is under way.
+pub async fn renewals_done() {
+    RENEWALS.close();
+    RENEWALS.wait().await;
+}
+
 impl SignIns {
     pub(in crate::resources) fn new(file: PathBuf) -> Self {
         Self::with(file, OnceLock::new(), OAuthClient::new())
@@ -124,7 +134,7 @@ impl SignIns {
             };
         }
         // It goes on when whoever asked does not wait any more: new tokens must not be lost.
-        let task = tokio::spawn(Arc::clone(&self.0).renew(provider.to_owned(), tokens.clone(), margin));
+        let task = RENEWALS.spawn(Arc::clone(&self.0).renew(provider.to_owned(), tokens.clone(), margin));
         let renewed = task.await.unwrap_or_else(|error| Err(OAuthError::Failed(error.to_string())));
         match renewed {
             Ok(tokens) => Ok(tokens),
@@ -372,6 +382,19 @@ mod tests {
         assert_eq!(place.ask(&stale).await.unwrap(), "again");
         assert_eq!(place.ask(&stale).await.unwrap(), "again");
         assert_eq!(server.calls().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_renewals_finds_their_tokens_in_the_file_also_when_nobody_asked_any_more() {
+        let server = server(200, NEXT).await;
+        let place = place(&server, -10);
+        let saved = place.saved();
+        {
+            let asked = std::pin::pin!(place.ask(&saved));
+            assert!(futures::poll!(asked).is_pending());
+        }
+        renewals_done().await;
+        assert_eq!(place.saved().access.expose_secret(), "new");
     }
 
     #[tokio::test]
