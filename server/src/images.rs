@@ -8,15 +8,55 @@ use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::PngEncoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder, ImageEncoder, ImageReader};
+use sampi_protocol::data::Model;
 
-/// Pixels of a side at most.
-const MAX_SIDE: u32 = 2000;
+/// What an image must keep within to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageLimit {
+    /// Pixels at most, from left to right.
+    pub width: u32,
+    /// Pixels at most, from top to bottom.
+    pub height: u32,
+    /// Bytes at most, as base64.
+    pub bytes: usize,
+    /// The best quality at which it is written as JPEG, 1 to 100.
+    pub jpeg_quality: u8,
+}
 
-/// Bytes of the encoded image, as base64, at most (4.5 MiB).
-const MAX_ENCODED_BYTES: usize = 4 * 1024 * 1024 + 512 * 1024;
+impl Default for ImageLimit {
+    fn default() -> Self {
+        Self { width: 2000, height: 2000, bytes: 4 * 1024 * 1024 + 512 * 1024, jpeg_quality: 80 }
+    }
+}
 
-/// Qualities of JPEG that are tried, best first.
-const JPEG_QUALITIES: [u8; 4] = [80, 65, 50, 35];
+impl ImageLimit {
+    /// What the model's `inputLimits` say, and the usual limits for what they do not say.
+    pub(crate) fn of(model: &Model) -> Self {
+        let usual = Self::default();
+        let given = model.extra.get("inputLimits").and_then(|limits| limits.pointer("/images/resize"));
+        let field = |name: &str| given?.get(name)?.as_u64().filter(|value| *value > 0);
+        let side = |name: &str| field(name).map(|value| u32::try_from(value).unwrap_or(u32::MAX));
+        Self {
+            width: side("maxWidth").unwrap_or(usual.width),
+            height: side("maxHeight").unwrap_or(usual.height),
+            bytes: field("maxBytes")
+                .map_or(usual.bytes, |value| usize::try_from(value).unwrap_or(usize::MAX)),
+            jpeg_quality: field("jpegQuality")
+                .and_then(|value| u8::try_from(value.min(100)).ok())
+                .unwrap_or(usual.jpeg_quality),
+        }
+    }
+
+    /// How much smaller an image must be; 1 when it need not be.
+    fn scale(self, width: u32, height: u32) -> f64 {
+        let (across, down) =
+            (f64::from(self.width) / f64::from(width), f64::from(self.height) / f64::from(height));
+        across.min(down).min(1.0)
+    }
+}
+
+/// Qualities of JPEG that are tried when the best one does not make an image small enough.
+const JPEG_QUALITIES: [u8; 3] = [65, 50, 35];
 
 /// The media type of bitmaps, which have to be converted.
 const BITMAP: &str = "image/bmp";
@@ -66,16 +106,16 @@ pub(crate) fn as_is(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> 
 }
 
 /// The image, made smaller when it is over the limits. `None` when it cannot be read or made small enough.
-pub(crate) fn fit(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
+pub(crate) fn fit(bytes: &[u8], mime_type: &'static str, limit: ImageLimit) -> Option<SentImage> {
     let image = decode(bytes)?;
     let (width, height) = (image.width(), image.height());
-    if width <= MAX_SIDE && height <= MAX_SIDE {
+    if width <= limit.width && height <= limit.height {
         let sent = as_is(bytes, mime_type)?;
-        if sent.data.len() < MAX_ENCODED_BYTES {
+        if sent.data.len() < limit.bytes {
             return Some(sent);
         }
     }
-    let scale = (f64::from(MAX_SIDE) / f64::from(width.max(height))).min(1.0);
+    let scale = limit.scale(width, height);
     let (mut new_width, mut new_height) = (scaled(width, scale), scaled(height, scale));
     loop {
         let resized = if (new_width, new_height) == (width, height) {
@@ -83,7 +123,7 @@ pub(crate) fn fit(bytes: &[u8], mime_type: &'static str) -> Option<SentImage> {
         } else {
             image.resize_exact(new_width, new_height, FilterType::CatmullRom)
         };
-        if let Some((data, sent_type)) = smallest(&resized) {
+        if let Some((data, sent_type)) = smallest(&resized, limit) {
             let resized = format!(
                 "[Image: original {width}x{height}, displayed at {new_width}x{new_height}. Multiply coordinates \
                  by {:.2} to map to original image.]",
@@ -123,7 +163,7 @@ pub(crate) fn prepare(data: &str, resize: Resize) -> Result<SentImage, String> {
     let prepared = STANDARD.decode(data.trim()).ok().and_then(|bytes| {
         let mime_type = image_type(&bytes)?;
         match resize {
-            Resize::ToFit => fit(&bytes, mime_type),
+            Resize::ToFit(limit) => fit(&bytes, mime_type, limit),
             Resize::Never => as_is(&bytes, mime_type),
         }
     });
@@ -132,9 +172,9 @@ pub(crate) fn prepare(data: &str, resize: Resize) -> Result<SentImage, String> {
 
 /// Whether images are made smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Resize {
-    /// When they are over the limits.
-    ToFit,
+pub enum Resize {
+    /// When they are over the limit.
+    ToFit(ImageLimit),
     /// Never (`images.autoResize` is off).
     Never,
 }
@@ -154,16 +194,17 @@ fn decode(bytes: &[u8]) -> Option<DynamicImage> {
 }
 
 /// PNG or JPEG, whichever is smaller, at the best quality that is within the limit.
-fn smallest(image: &DynamicImage) -> Option<(Vec<u8>, &'static str)> {
-    let fits = |data: &Vec<u8>| encoded_bytes(data.len()) < MAX_ENCODED_BYTES;
+fn smallest(image: &DynamicImage, limit: ImageLimit) -> Option<(Vec<u8>, &'static str)> {
+    let fits = |data: &Vec<u8>| encoded_bytes(data.len()) < limit.bytes;
     let opaque = DynamicImage::ImageRgb8(image.to_rgb8());
-    let [best, lower @ ..] = JPEG_QUALITIES;
+    let best = limit.jpeg_quality;
+    let lower = JPEG_QUALITIES.iter().filter(|quality| **quality < best);
     let png = png(image).map(|data| (data, "image/png"));
     let candidates = [png, jpeg(&opaque, best).map(|data| (data, "image/jpeg"))];
     let smallest =
         candidates.into_iter().flatten().filter(|(data, _)| fits(data)).min_by_key(|(data, _)| data.len());
     smallest.or_else(|| {
-        let mut tries = lower.iter().filter_map(|quality| jpeg(&opaque, *quality));
+        let mut tries = lower.filter_map(|quality| jpeg(&opaque, *quality));
         tries.find(fits).map(|data| (data, "image/jpeg"))
     })
 }
@@ -226,13 +267,13 @@ mod tests {
     #[test]
     fn a_small_image_stays_as_it_is() {
         let bytes = picture(4, 3, false);
-        let sent = fit(&bytes, "image/png").unwrap();
+        let sent = fit(&bytes, "image/png", ImageLimit::default()).unwrap();
         assert_eq!((sent.data, sent.mime_type, sent.notes), (STANDARD.encode(&bytes), "image/png", vec![]));
     }
 
     #[test]
     fn a_large_image_is_made_smaller_and_says_so() {
-        let sent = fit(&picture(3000, 1500, false), "image/png").unwrap();
+        let sent = fit(&picture(3000, 1500, false), "image/png", ImageLimit::default()).unwrap();
         let expected = "[Image: original 3000x1500, displayed at 2000x1000. Multiply coordinates by 1.50 to map to original image.]";
         assert_eq!(sent.notes, [expected]);
         let image = decode(&STANDARD.decode(sent.data).unwrap()).unwrap();
@@ -241,10 +282,34 @@ mod tests {
 
     #[test]
     fn an_image_of_too_many_bytes_becomes_a_jpeg() {
-        let sent = fit(&picture(1500, 1300, true), "image/png").unwrap();
+        let sent = fit(&picture(1500, 1300, true), "image/png", ImageLimit::default()).unwrap();
         assert_eq!(sent.mime_type, "image/jpeg");
-        assert!(sent.data.len() < MAX_ENCODED_BYTES);
+        assert!(sent.data.len() < ImageLimit::default().bytes);
         assert!(sent.notes[0].starts_with("[Image: original 1500x1300, displayed at 1500x1300."));
+    }
+
+    #[test]
+    fn a_model_may_have_limits_of_its_own() {
+        let model = |resize: serde_json::Value| {
+            let limits = serde_json::json!({ "images": { "resize": resize } });
+            let mut model = Model::default();
+            model.extra.insert("inputLimits".into(), limits);
+            ImageLimit::of(&model)
+        };
+        let own = model(
+            serde_json::json!({ "maxWidth": 300, "maxHeight": 100, "maxBytes": 9000, "jpegQuality": 40 }),
+        );
+        assert_eq!(own, ImageLimit { width: 300, height: 100, bytes: 9000, jpeg_quality: 40 });
+        let usual = ImageLimit::default();
+        assert_eq!(model(serde_json::json!({ "maxWidth": 0, "maxHeight": "x" })), usual);
+        assert_eq!(model(serde_json::json!({ "maxHeight": 7 })), ImageLimit { height: 7, ..usual });
+        assert_eq!(ImageLimit::of(&Model::default()), usual);
+
+        let sent = fit(&picture(400, 200, true), "image/png", own).unwrap();
+        let image = decode(&STANDARD.decode(&sent.data).unwrap()).unwrap();
+        assert_eq!((image.width(), image.height()), (200, 100));
+        assert_eq!(sent.mime_type, "image/jpeg");
+        assert!(sent.data.len() < 9000);
     }
 
     #[test]
@@ -253,7 +318,9 @@ mod tests {
         let image = DynamicImage::ImageRgb8(image::RgbImage::new(5, 5));
         image.write_to(&mut Cursor::new(&mut bytes), image::ImageFormat::Bmp).unwrap();
         assert_eq!(image_type(&bytes), Some("image/bmp"));
-        for sent in [fit(&bytes, "image/bmp").unwrap(), as_is(&bytes, "image/bmp").unwrap()] {
+        for sent in
+            [fit(&bytes, "image/bmp", ImageLimit::default()).unwrap(), as_is(&bytes, "image/bmp").unwrap()]
+        {
             assert_eq!(sent.mime_type, "image/png");
             assert_eq!(sent.notes, ["[Image converted from image/bmp to image/png.]"]);
         }
@@ -271,6 +338,6 @@ mod tests {
 
     #[test]
     fn what_cannot_be_decoded_is_none() {
-        assert!(fit(b"\xff\xd8\xff\xe0abc", "image/jpeg").is_none());
+        assert!(fit(b"\xff\xd8\xff\xe0abc", "image/jpeg", ImageLimit::default()).is_none());
     }
 }

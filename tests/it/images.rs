@@ -63,6 +63,36 @@ async fn a_two_megabyte_image_goes_in_and_comes_back_unchanged() {
 }
 
 #[tokio::test]
+async fn images_of_prompts_and_of_files_are_made_as_small_as_the_model_wants_them() {
+    let llm = FakeLlm::start().await;
+    llm.push_all([tool_call("c1", "read", json!({ "path": "noise.png" })), text("nice")]);
+    let resize = json!({ "maxWidth": 400, "maxHeight": 100, "maxBytes": 60_000 });
+    let model = json!({ "id": "m1", "input": ["text", "image"], "contextWindow": 100_000,
+        "inputLimits": { "images": { "resize": resize } } });
+    let models = json!({ "providers": { "mock": { "api": "openai-completions", "baseUrl": format!("{}/v1", llm.url()),
+        "apiKey": "k", "models": [model] } } });
+    let daemon = Daemon::builder(&llm)
+        .models(models)
+        .file("noise.png", BASE64_STANDARD.decode(noise()).unwrap())
+        .spawn()
+        .await;
+    daemon.ok(prompt_with(&noise())).await;
+    daemon.settled().await;
+    let body = llm.requests()[1].body.to_string();
+    let images: Vec<&str> =
+        body.split(";base64,").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(images.len(), 2, "one of the prompt, one of the file");
+    for data in images {
+        let image = image::load_from_memory(&BASE64_STANDARD.decode(data).unwrap()).unwrap();
+        // 800 by 650, and 100 pixels high at most.
+        assert_eq!((image.width(), image.height()), (123, 100));
+        assert!(data.len() < 60_000, "{}", data.len());
+    }
+    daemon.finish().await;
+    llm.finish();
+}
+
+#[tokio::test]
 async fn data_that_is_no_image_never_reaches_the_model_as_one() {
     let llm = FakeLlm::start().await;
     llm.push(text("I see nothing."));

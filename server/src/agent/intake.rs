@@ -89,7 +89,7 @@ impl Agent {
         self.intake.checking = Some((ticket, mode));
         self.intake.start_cancelled = false;
         let (extension, inbox) = (self.extension.clone(), self.inbox_writer.clone());
-        let resize = if self.settings.images.auto_resize { Resize::ToFit } else { Resize::Never };
+        let resize = self.resize(self.model.as_ref());
         tokio::spawn(async move {
             let verdict = match extension.input(input).await {
                 InputVerdict::Continue(input) if !input.images.is_empty() => {

@@ -8,6 +8,7 @@ use sampi_protocol::events::TurnStart;
 use super::Agent;
 use super::link::TurnPlan;
 use crate::branding::{PROCESS_MARKERS, session_variables};
+use crate::images::{ImageLimit, Resize};
 use crate::llm::{Attempts, Credentials, ModelRequest, Provider, RequestOptions};
 use crate::tools::{ImageSettings, ShellSettings};
 
@@ -31,7 +32,6 @@ impl Agent {
         let (model, provider) = self.model_and_provider()?;
         let messages = self.session.context().messages.iter().map(|kept| kept.message.clone()).collect();
         let thinking = model.clamp_thinking(self.thinking);
-        let images = self.settings.images;
         Ok(Box::new(TurnPlan {
             provider,
             models: self.models.clone(),
@@ -40,7 +40,7 @@ impl Agent {
             env: self.shell_environment(thinking),
             shell: self.shell(),
             images: ImageSettings {
-                auto_resize: images.auto_resize,
+                resize: self.resize(Some(&model)),
                 model_takes_images: model.takes_images(),
             },
             request: ModelRequest {
@@ -51,6 +51,14 @@ impl Agent {
                 model,
             },
         }))
+    }
+
+    /// Whether images that come now are made smaller, and how small this model wants them.
+    pub(super) fn resize(&self, model: Option<&Model>) -> Resize {
+        match self.settings.images.auto_resize {
+            true => Resize::ToFit(model.map(ImageLimit::of).unwrap_or_default()),
+            false => Resize::Never,
+        }
     }
 
     /// The chosen model and what speaks its API.

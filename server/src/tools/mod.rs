@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
+pub use crate::images::{ImageLimit, Resize};
 pub use crate::process::ShellSettings;
 
 pub use bash::BashTool;
@@ -89,10 +90,10 @@ pub struct ToolContext {
 }
 
 /// What the `read` tool does with images.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct ImageSettings {
-    /// True to make images smaller than 2000 by 2000 pixels.
-    pub auto_resize: bool,
+    /// Whether images are made smaller.
+    pub resize: Resize,
     /// True when the model takes images.
     pub model_takes_images: bool,
 }
@@ -146,7 +147,7 @@ fn test_context(cwd: &std::path::Path) -> ToolContext {
         env: Vec::new(),
         shell: ShellSettings::default(),
         model_id: None,
-        images: ImageSettings { auto_resize: true, model_takes_images: true },
+        images: ImageSettings { resize: Resize::ToFit(ImageLimit::default()), model_takes_images: true },
         cancel: CancellationToken::new(),
         progress: ProgressSink::none(),
     }

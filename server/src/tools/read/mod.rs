@@ -18,7 +18,7 @@ use super::fs_error::{fs_error, open_file_error};
 use super::paths::resolve_existing;
 use super::{ABORTED, ImageSettings, Tool, ToolContext, ToolError, text_output};
 use crate::BoxFuture;
-use crate::images::{SentImage, as_is, fit, image_type};
+use crate::images::{Resize, SentImage, as_is, fit, image_type};
 use crate::process::Utf8Decoder;
 use lines::LineWindow;
 
@@ -150,10 +150,10 @@ impl Request {
         let read = file.take(rest + 1).read_to_end(&mut bytes);
         read.map_err(|error| open_file_error(&error, "read"))?;
         let whole = bytes.len() as u64 <= MAX_IMAGE_FILE_BYTES;
-        let sent = match self.images.auto_resize {
+        let sent = match self.images.resize {
             _ if !whole => None,
-            true => fit(&bytes, mime_type),
-            false => as_is(&bytes, mime_type),
+            Resize::ToFit(limit) => fit(&bytes, mime_type, limit),
+            Resize::Never => as_is(&bytes, mime_type),
         };
         let Some(SentImage { data, mime_type, notes }) = sent else {
             let text = format!("Read image file [{mime_type}]\n{IMAGE_OMITTED}");
