@@ -6,14 +6,21 @@
 use std::env;
 use std::process::Command;
 
+/// Set where the program will run on other machines too.
+const PORTABLE: &str = "SAMPI_BUILD_PORTABLE";
+
 /// The first release of glibc that reads packed relocations.
 const PACKED_SINCE: (u32, u32) = (2, 36);
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed={PORTABLE}");
     // Half a megabyte less to map and to work through at the start. A program built so asks for that glibc or a
     // later one, so this is done only where the program runs that is built here.
-    if is_built_for_here() && glibc().is_some_and(|version| version >= PACKED_SINCE) {
+    if env::var_os(PORTABLE).is_none()
+        && is_built_for_here()
+        && glibc().is_some_and(|version| version >= PACKED_SINCE)
+    {
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
 }

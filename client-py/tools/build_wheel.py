@@ -74,6 +74,8 @@ def build_daemon() -> Path:
     messages = subprocess.run(
         [cargo, *arguments, "--message-format", "json-render-diagnostics"],
         cwd=WORKSPACE,
+        # A wheel may be installed on a machine with an older glibc than this one's.
+        env={**os.environ, "SAMPI_BUILD_PORTABLE": "1"},
         check=True,
         stdout=subprocess.PIPE,
         text=True,
