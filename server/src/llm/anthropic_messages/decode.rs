@@ -93,8 +93,9 @@ impl Decoder {
             }),
             "tool_use" => draft.begin_tool_call(&text(block.id), &text(block.name)),
             "fallback" => {
-                if let Some(to) = block.to.and_then(|to| to.model) {
-                    self.gave_way(&to.text(), draft);
+                let to = block.to.and_then(|raw| serde_json::from_str::<Hop<'_>>(raw.get()).ok());
+                if let Some(model) = to.and_then(|to| to.model) {
+                    self.gave_way(&model.text(), draft);
                 }
                 return;
             }
@@ -282,7 +283,7 @@ struct Block<'a> {
     #[serde(borrow, default)]
     name: Option<Loose<'a>>,
     #[serde(borrow, default)]
-    to: Option<Hop<'a>>,
+    to: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
