@@ -52,6 +52,12 @@ impl Model {
         self.input.iter().any(|kind| kind == "image")
     }
 
+    /// What `thinkingLevelMap` says of a level: the provider's own name of it, or `null` for one that the model does
+    /// not have.
+    pub fn mapped_level(&self, level: ThinkingLevel) -> Option<&Value> {
+        self.thinking_level_map.as_ref()?.get(level.as_str())
+    }
+
     /// The thinking levels that can be chosen, from low to high.
     pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {
         if !self.reasoning {
@@ -59,13 +65,10 @@ impl Model {
         }
         ThinkingLevel::ALL
             .into_iter()
-            .filter(|level| {
-                let mapped = self.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()));
-                match mapped {
-                    Some(Value::Null) => false,
-                    Some(_) => true,
-                    None => *level <= ThinkingLevel::High,
-                }
+            .filter(|level| match self.mapped_level(*level) {
+                Some(Value::Null) => false,
+                Some(_) => true,
+                None => *level <= ThinkingLevel::High,
             })
             .collect()
     }

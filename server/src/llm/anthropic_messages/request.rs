@@ -209,7 +209,7 @@ fn limits(request: &ModelRequest, transcript: &Transcript<'_>) -> (u64, Option<V
         return (limit, None, None);
     }
     let level = request.thinking;
-    let mapped = model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()));
+    let mapped = model.mapped_level(level);
     let Some(tokens) = budget::thinking_budget(level, &request.options.thinking_budgets) else {
         // A model that cannot stop thinking says so with `null`.
         let thinking = (mapped != Some(&Value::Null)).then(|| json!({ "type": "disabled" }));
@@ -234,7 +234,7 @@ fn limits(request: &ModelRequest, transcript: &Transcript<'_>) -> (u64, Option<V
 /// The effort of the level that is asked for. Claude has none below `low`.
 fn effort(request: &ModelRequest) -> String {
     let level = request.thinking;
-    let mapped = request.model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()));
+    let mapped = request.model.mapped_level(level);
     mapped.and_then(Value::as_str).unwrap_or_else(|| plain_effort(level.max(ThinkingLevel::Low))).to_owned()
 }
 

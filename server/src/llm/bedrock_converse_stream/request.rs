@@ -90,7 +90,7 @@ fn model_fields(request: &ModelRequest, limit: u64) -> (u64, Option<Value>) {
     if !model.reasoning || level == ThinkingLevel::Off {
         return (limit, None);
     }
-    let mapped = model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()));
+    let mapped = model.mapped_level(level);
     let effort = mapped.and_then(Value::as_str).unwrap_or_else(|| plain_effort(level));
     let Some(generation) = claude::generation(model) else {
         let fields = if model.id.contains("openai.gpt-oss") {

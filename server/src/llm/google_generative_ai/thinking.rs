@@ -32,22 +32,18 @@ pub(super) fn config(request: &ModelRequest) -> Result<Option<Value>, Fault> {
     }))
 }
 
-fn mapped(model: &Model, level: ThinkingLevel) -> Option<&Value> {
-    model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()))
-}
-
 /// A model that cannot stop thinking (`off` is mapped to `null`) thinks as little as it can.
 fn off(model: &Model, family: Family) -> Value {
-    if !family.has_thinking_levels() || mapped(model, ThinkingLevel::Off) != Some(&Value::Null) {
+    if !family.has_thinking_levels() || model.mapped_level(ThinkingLevel::Off) != Some(&Value::Null) {
         return json!({ "thinkingBudget": 0 });
     }
-    let least = LEVELS.iter().find(|level| mapped(model, **level) != Some(&Value::Null));
+    let least = LEVELS.iter().find(|level| model.mapped_level(**level) != Some(&Value::Null));
     json!({ "thinkingLevel": least.unwrap_or(&ThinkingLevel::High).as_str().to_uppercase() })
 }
 
 /// The level under Gemini's name for it, which the model's map may give.
 fn resolved(model: &Model, level: ThinkingLevel) -> Result<ThinkingLevel, Fault> {
-    match mapped(model, level).and_then(Value::as_str) {
+    match model.mapped_level(level).and_then(Value::as_str) {
         Some(name) => {
             let known = LEVELS.into_iter().find(|known| known.as_str().eq_ignore_ascii_case(name));
             known.ok_or_else(|| {

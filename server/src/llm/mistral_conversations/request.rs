@@ -86,7 +86,7 @@ fn add_thinking(request: &ModelRequest, body: &mut Map<String, Value>) {
         return;
     }
     let level = request.thinking;
-    let mapped = request.model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()));
+    let mapped = request.model.mapped_level(level);
     if let Some(effort) = mapped.and_then(Value::as_str) {
         body.insert("reasoning_effort".into(), json!(effort));
     } else if level != ThinkingLevel::Off {

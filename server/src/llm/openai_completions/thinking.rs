@@ -15,7 +15,7 @@ pub(super) fn add(request: &ModelRequest, compat: &Compat, body: &mut Map<String
     }
     let level = request.thinking;
     let on = level != ThinkingLevel::Off;
-    let mapped = request.model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()));
+    let mapped = request.model.mapped_level(level);
     let effort = mapped.and_then(Value::as_str).or_else(|| on.then(|| plain_effort(level)));
     let sent_effort = effort.filter(|_| compat.supports_reasoning_effort);
     let budget = thinking_budget(level, &request.options.thinking_budgets);

@@ -135,7 +135,7 @@ fn add_reasoning(request: &ModelRequest, compat: &Compat, body: &mut Map<String,
     let level = request.thinking;
     if level == ThinkingLevel::Off {
         if takes_level(request, level) && compat.says_off {
-            let effort = mapped(request, level).and_then(Value::as_str).unwrap_or("none");
+            let effort = request.model.mapped_level(level).and_then(Value::as_str).unwrap_or("none");
             body.insert("reasoning".into(), json!({ "effort": effort }));
         }
         if compat.always_encrypts {
@@ -151,16 +151,11 @@ fn add_reasoning(request: &ModelRequest, compat: &Compat, body: &mut Map<String,
     body.insert("include".into(), json!([ENCRYPTED_THINKING]));
 }
 
-/// What the model's map says of a level.
-fn mapped(request: &ModelRequest, level: ThinkingLevel) -> Option<&Value> {
-    request.model.thinking_level_map.as_ref().and_then(|map| map.get(level.as_str()))
-}
-
 /// A model that does not have a level says so with `null`.
 fn takes_level(request: &ModelRequest, level: ThinkingLevel) -> bool {
-    mapped(request, level) != Some(&Value::Null)
+    request.model.mapped_level(level) != Some(&Value::Null)
 }
 
 fn effort(request: &ModelRequest, level: ThinkingLevel) -> &str {
-    mapped(request, level).and_then(Value::as_str).unwrap_or_else(|| plain_effort(level))
+    request.model.mapped_level(level).and_then(Value::as_str).unwrap_or_else(|| plain_effort(level))
 }
