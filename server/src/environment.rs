@@ -3,23 +3,25 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::paths::expand_tilde;
 
 /// Environment variables and the home directory, as values. `Debug` shows names only: values may be keys.
 #[derive(Clone, Default)]
 pub struct Environment {
-    variables: BTreeMap<String, String>,
+    // Each request has a clone.
+    variables: Arc<BTreeMap<String, String>>,
     home: Option<PathBuf>,
 }
 
 impl Environment {
     /// The environment of this process. Variables that are not Unicode are left out.
     pub fn from_process() -> Self {
-        let variables = std::env::vars_os()
+        let variables: BTreeMap<_, _> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
-        Self { variables, home: std::env::home_dir() }
+        Self { variables: Arc::new(variables), home: std::env::home_dir() }
     }
 
     /// An environment made of these variables.
@@ -27,14 +29,15 @@ impl Environment {
         home: impl Into<PathBuf>,
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
-        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { variables, home: Some(home.into()) }
+        let variables: BTreeMap<_, _> =
+            variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { variables: Arc::new(variables), home: Some(home.into()) }
     }
 
     /// The same environment with this variable set.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.variables.insert(name.to_owned(), value.into());
+        Arc::make_mut(&mut self.variables).insert(name.to_owned(), value.into());
         self
     }
 
